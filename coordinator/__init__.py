@@ -1,0 +1,104 @@
+"""An async, event-sourced coordinator for agents and other workers that share one store.
+
+Everything public is named here, and loaded when it is first used: `import coordinator` is cheap.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coordinator.agent import Agent as Agent
+    from coordinator.claim import Claim as Claim
+    from coordinator.claims import Claims as Claims
+    from coordinator.coordinator import Coordinator as Coordinator
+    from coordinator.errors import BadPath as BadPath
+    from coordinator.errors import Busy as Busy
+    from coordinator.errors import Closed as Closed
+    from coordinator.errors import CoordinatorError as CoordinatorError
+    from coordinator.errors import InvalidInput as InvalidInput
+    from coordinator.errors import LimitPassed as LimitPassed
+    from coordinator.errors import NewerFormat as NewerFormat
+    from coordinator.errors import NotAWorkspace as NotAWorkspace
+    from coordinator.errors import NotSubmitted as NotSubmitted
+    from coordinator.errors import OutcomeUnknown as OutcomeUnknown
+    from coordinator.errors import Unavailable as Unavailable
+    from coordinator.errors import UnsupportedEventLoop as UnsupportedEventLoop
+    from coordinator.errors import UnsupportedPlatform as UnsupportedPlatform
+    from coordinator.jobs import Job as Job
+    from coordinator.jobs import JobRef as JobRef
+    from coordinator.jobs import JobState as JobState
+    from coordinator.log import Log as Log
+    from coordinator.log import LogEntry as LogEntry
+    from coordinator.past import Past as Past
+    from coordinator.payloads import JsonValue as JsonValue
+    from coordinator.payloads import Payload as Payload
+    from coordinator.reads import Reservation as Reservation
+    from coordinator.receipts import receipt_for as receipt_for
+    from coordinator.refusals import AlreadyClaimed as AlreadyClaimed
+    from coordinator.refusals import AlreadySubmitted as AlreadySubmitted
+    from coordinator.refusals import AttemptsExhausted as AttemptsExhausted
+    from coordinator.refusals import ClaimEnded as ClaimEnded
+    from coordinator.refusals import ClaimLost as ClaimLost
+    from coordinator.refusals import Clash as Clash
+    from coordinator.refusals import DependenciesUnaccepted as DependenciesUnaccepted
+    from coordinator.refusals import DependencyCycle as DependencyCycle
+    from coordinator.refusals import DependentsStarted as DependentsStarted
+    from coordinator.refusals import JobClosed as JobClosed
+    from coordinator.refusals import JobExists as JobExists
+    from coordinator.refusals import JobOpen as JobOpen
+    from coordinator.refusals import JobUnknown as JobUnknown
+    from coordinator.refusals import LeaseLapsed as LeaseLapsed
+    from coordinator.refusals import NotClaimed as NotClaimed
+    from coordinator.refusals import NothingToReview as NothingToReview
+    from coordinator.refusals import PathClash as PathClash
+    from coordinator.refusals import ReceiptConflict as ReceiptConflict
+    from coordinator.refusals import Refused as Refused
+    from coordinator.refusals import SelfReview as SelfReview
+    from coordinator.refusals import TokenSuperseded as TokenSuperseded
+    from coordinator.refusals import TokenUnknown as TokenUnknown
+    from coordinator.refusals import VersionChanged as VersionChanged
+    from coordinator.tokens import Token as Token
+    from coordinator.working import Working as Working
+    from coordinator.writer import CommandRecord as CommandRecord
+
+_HOMES = {
+    "agent": "Agent",
+    "claim": "Claim",
+    "claims": "Claims",
+    "coordinator": "Coordinator",
+    "errors": "BadPath Busy Closed CoordinatorError InvalidInput LimitPassed NewerFormat NotAWorkspace NotSubmitted"
+    " OutcomeUnknown Unavailable UnsupportedEventLoop UnsupportedPlatform",
+    "jobs": "Job JobRef JobState",
+    "log": "Log LogEntry",
+    "past": "Past",
+    "payloads": "JsonValue Payload",
+    "reads": "Reservation",
+    "receipts": "receipt_for",
+    "refusals": "AlreadyClaimed AlreadySubmitted AttemptsExhausted ClaimEnded ClaimLost Clash DependenciesUnaccepted"
+    " DependencyCycle DependentsStarted JobClosed JobExists JobOpen JobUnknown LeaseLapsed NotClaimed NothingToReview"
+    " PathClash ReceiptConflict Refused SelfReview TokenSuperseded TokenUnknown VersionChanged",
+    "tokens": "Token",
+    "working": "Working",
+    "writer": "CommandRecord",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+logging.getLogger("coordinator").addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> object:
+    """PEP 562: find a public name in the module that defines it."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'coordinator' has no attribute {name!r}")
+    value = getattr(import_module(f"coordinator.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,384 @@
+"""One actor's handle: everything it can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from os import PathLike
+
+from msgspec import UNSET, UnsetType
+
+from coordinator import limits
+from coordinator.answers import ClaimGranted, LeaseRenewed, NoteTaken, PathsReserved, expect
+from coordinator.arguments import add_job, revise_job, seen_version
+from coordinator.claim import Claim
+from coordinator.claims import Claims
+from coordinator.clock import to_datetime
+from coordinator.commands import (
+    AcceptJob,
+    AddJob,
+    CancelJob,
+    ClaimJob,
+    ClaimNext,
+    RejectJob,
+    ReopenJob,
+    ReviseJob,
+    RevokeClaim,
+)
+from coordinator.decisions.claims import LookDeeper, best_free
+from coordinator.decisions.lookup import hold
+from coordinator.decisions.moment import Moment
+from coordinator.jobs import JobRef
+from coordinator.payloads import Payload
+from coordinator.seen import Seen
+from coordinator.session import Session
+from coordinator.tokens import Token
+from events.jobs import Review
+
+
+class Agent:
+    """What one actor can ask of a workspace.
+
+    Every write takes two more arguments:
+
+    * `receipt`: the actor's own idempotency key for this request, up to 256 bytes. Repeating the call with it applies
+      nothing twice and returns the old answer; using it for another request raises `ReceiptConflict`.
+    * `context`: up to 256 bytes that the log keeps beside the events, such as a traceparent or the id of a run.
+
+    Every write raises `Refused` with a stable `code` where the rules say no, `InvalidInput` where the arguments are no
+    command at all, `Busy` where the turn did not come in time (certainly not applied), `Unavailable` where the store
+    cannot be used (not applied), and `OutcomeUnknown` where only repeating it with the receipt can tell.
+    """
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session = session
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<Agent {self._name!r}>"
+
+    async def add_job(
+        self,
+        id: str,
+        payload: Payload | None = None,
+        *,
+        paths: Iterable[str | PathLike[str]] = (),
+        depends_on: Iterable[str | JobRef] = (),
+        priority: int = 0,
+        max_attempts: int = limits.ATTEMPTS_DEFAULT,
+        review: Review = "other",
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> JobRef:
+        """Add work to be claimed.
+
+        Args:
+            id: the job's id, up to 256 bytes.
+            payload: what a worker needs to know: a mapping, a dataclass, a msgspec struct or a pydantic model; as JSON
+                at most 256 KiB.
+            paths: what a claim reserves, relative to the workspace, folders or files.
+            depends_on: jobs that must be accepted first.
+            priority: higher is claimed first, -32,767 to 32,767.
+            max_attempts: how many claims may come to nothing before the job is failed.
+            review: who may accept the result: another actor than the worker ("other"), any ("anyone"), or submitting
+                is enough ("none").
+
+        Raises:
+            JobExists: the id is taken.
+            JobUnknown: a dependency does not exist.
+            BadPath: a path cannot be reserved.
+        """
+        command = add_job(
+            id,
+            payload,
+            paths=paths,
+            depends_on=depends_on,
+            priority=priority,
+            max_attempts=max_attempts,
+            review=review,
+        )
+        return await self._job(command, receipt, context)
+
+    async def revise_job(
+        self,
+        job: JobRef | str,
+        *,
+        version: int | None = None,
+        payload: Payload | None | UnsetType = UNSET,
+        paths: Iterable[str | PathLike[str]] | UnsetType = UNSET,
+        depends_on: Iterable[str | JobRef] | UnsetType = UNSET,
+        priority: int | UnsetType = UNSET,
+        max_attempts: int | UnsetType = UNSET,
+        review: Review | UnsetType = UNSET,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> JobRef:
+        """Describe a job anew, as long as nobody has claimed it. What is not given stays as it is.
+
+        Args:
+            job: the job as this agent saw it, or its id together with `version`.
+            version: the version that was seen; required with an id.
+
+        Raises:
+            VersionChanged: the job changed since it was seen.
+            AlreadyClaimed, AlreadySubmitted, JobClosed: it is too late.
+            JobUnknown: the job or a dependency does not exist.
+            DependencyCycle: the job would wait for itself.
+        """
+        command = revise_job(
+            job,
+            version,
+            payload=payload,
+            paths=paths,
+            depends_on=depends_on,
+            priority=priority,
+            max_attempts=max_attempts,
+            review=review,
+        )
+        return await self._job(command, receipt, context)
+
+    async def cancel_job(
+        self,
+        job: JobRef | str,
+        reason: str | None = None,
+        *,
+        version: int | None = None,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> JobRef:
+        """Say that a job is not wanted any more. A claim on it ends.
+
+        Raises:
+            VersionChanged: the job changed since it was seen.
+            JobClosed: it is accepted or cancelled already.
+        """
+        id, version = seen_version(job, version)
+        said = None if reason is None else limits.reason("reason", reason)
+        return await self._job(CancelJob(job=id, version=version, reason=said), receipt, context)
+
+    async def reopen_job(
+        self,
+        job: JobRef | str,
+        *,
+        version: int | None = None,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> JobRef:
+        """Want an accepted, failed or cancelled job again; its attempts count from zero.
+
+        Raises:
+            VersionChanged: the job changed since it was seen.
+            JobOpen: it is not closed.
+            DependentsStarted: others already build on its result.
+        """
+        id, version = seen_version(job, version)
+        return await self._job(ReopenJob(job=id, version=version), receipt, context)
+
+    async def revoke(
+        self,
+        job: JobRef | str,
+        reason: str,
+        *,
+        version: int | None = None,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> JobRef:
+        """Take a claim away from its worker, whoever that is. The attempt counts as used.
+
+        Raises:
+            VersionChanged: the job changed since it was seen.
+            NotClaimed: nobody holds it.
+        """
+        id, version = seen_version(job, version)
+        return await self._job(
+            RevokeClaim(job=id, version=version, reason=limits.reason("reason", reason)), receipt, context
+        )
+
+    async def accept(
+        self,
+        job: JobRef | str,
+        *,
+        version: int | None = None,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> JobRef:
+        """Accept what was submitted. Jobs that waited only for this one become ready.
+
+        Raises:
+            VersionChanged: the job changed since it was seen.
+            NothingToReview: it is not submitted.
+            SelfReview: this agent submitted it, and the job asks for another's eyes.
+        """
+        id, version = seen_version(job, version)
+        return await self._job(AcceptJob(job=id, version=version), receipt, context)
+
+    async def reject(
+        self,
+        job: JobRef | str,
+        reason: str,
+        *,
+        version: int | None = None,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> JobRef:
+        """Send what was submitted back. The job is ready again while attempts are left, else failed.
+
+        Raises:
+            VersionChanged: the job changed since it was seen.
+            NothingToReview: it is not submitted.
+            SelfReview: this agent submitted it, and the job asks for another's eyes.
+        """
+        id, version = seen_version(job, version)
+        return await self._job(
+            RejectJob(job=id, version=version, reason=limits.reason("reason", reason)), receipt, context
+        )
+
+    async def claim(
+        self,
+        job: JobRef | str,
+        *,
+        version: int | None = None,
+        lease_s: float = limits.LEASE_DEFAULT_S,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> Claim:
+        """Take `job` for this agent and reserve every path it names, or nothing.
+
+        Args:
+            job: the job as this agent saw it, or its id together with `version`.
+            version: the version that was seen; required with an id.
+            lease_s: seconds until the claim lapses unless it is renewed, 1 to 86,400.
+
+        Raises:
+            VersionChanged: the job changed since it was seen.
+            AlreadyClaimed, AlreadySubmitted, JobClosed: it is not to be had.
+            DependenciesUnaccepted: names each dependency that is not accepted.
+            AttemptsExhausted: too many attempts came to nothing.
+            PathClash: names each clash, its holder and until when.
+            ReceiptConflict: the receipt was used for another request.
+        """
+        id, version = seen_version(job, version)
+        command = ClaimJob(job=id, version=version, lease_us=limits.lease_us("lease_s", lease_s))
+        sent_at = self._session.clock.boot()
+        outcome = await self._session.ask(self._name, command, receipt, context)
+        return self._claim(expect(ClaimGranted, outcome.answer), sent_at)
+
+    async def claim_next(
+        self,
+        *,
+        lease_s: float = limits.LEASE_DEFAULT_S,
+        receipt: str | None = None,
+        context: str | None = None,
+    ) -> Claim | None:
+        """Take the best job that is ready: the highest priority, then the one that is ready for longest.
+
+        A job whose paths clash with a claim is passed over, and so are jobs of lower priority whose paths clash with a
+        job that was passed over. Never waits.
+
+        Args:
+            lease_s: seconds until the claim lapses unless it is renewed, 1 to 86,400.
+
+        Returns:
+            The claim, or None if there is nothing to claim.
+        """
+        command = ClaimNext(lease_us=limits.lease_us("lease_s", lease_s))
+        candidate: str | None = None
+        while True:
+            request = self._session.request(self._name, command, receipt, context, candidate)
+            sent_at = self._session.clock.boot()
+            try:
+                outcome = await self._session.writer.ask(request)
+            except LookDeeper:
+                found = await self._session.see_apart(lambda seen: best_free(seen.views, None))
+                if found is None:
+                    return None
+                candidate = found.id
+            else:
+                return None if outcome.answer is None else self._claim(expect(ClaimGranted, outcome.answer), sent_at)
+
+    def claims(
+        self, *, until_settled: bool = False, lease_s: float = limits.LEASE_DEFAULT_S, context: str | None = None
+    ) -> Claims:
+        """Claims one after another, waiting for work: `async for claim in agent.claims()`.
+
+        Args:
+            until_settled: end when no job is ready, claimed or submitted, and so none can come by itself.
+            lease_s: seconds until each claim lapses unless it is renewed, 1 to 86,400.
+        """
+        limits.lease_us("lease_s", lease_s)
+        limits.context("context", context)
+        return Claims(self._session, lambda: self.claim_next(lease_s=lease_s, context=context), until_settled)
+
+    async def resume(self, token: Token | str) -> Claim:
+        """The claim of a token, for a worker that was started anew and kept it.
+
+        Args:
+            token: the claim's token, or what its `reveal()` gave.
+
+        Raises:
+            TokenUnknown: no claim of this agent has it.
+            TokenSuperseded, LeaseLapsed, ClaimEnded: the claim is over.
+        """
+        proof = Token.parse("token", token)
+
+        before = self._session.clock.boot()
+        claim, now = await self._session.see(lambda seen: (_held(seen, proof, self._name), seen.now or 0))
+        return self._claim(claim, _sent_at(claim, before, now))
+
+    async def recall(self, receipt: str) -> Claim | JobRef | datetime | int | tuple[str, ...] | None:
+        """The original answer to the command that this agent gave this receipt, or None if it was never applied.
+
+        A claim comes back as a `Claim` with its token (which may be over by now), a renewal as the end of the lease, a
+        note as its log position, a reservation as the paths, everything else as a `JobRef`.
+        """
+        receipt = limits.name("receipt", receipt)
+        before = self._session.clock.boot()
+        found = await self._session.recall(self._name, receipt)
+        if found is None:
+            return None
+        match found:
+            case ClaimGranted(), now:
+                return self._claim(found[0], _sent_at(found[0], before, now))
+            case LeaseRenewed(lease_until=until), _:
+                return to_datetime(until)
+            case NoteTaken(position), _:
+                return position
+            case PathsReserved(paths), _:
+                return paths
+            case JobRef() as job, _:
+                return job
+
+    async def _job(self, command: _JobWrite, receipt: str | None, context: str | None) -> JobRef:
+        outcome = await self._session.ask(self._name, command, receipt, context)
+        return expect(JobRef, outcome.answer)
+
+    def _claim(self, claim: ClaimGranted, sent_at: int) -> Claim:
+        return Claim(self._session, self._name, claim, sent_at)
+
+
+def _held(seen: Seen, token: Token, actor: str) -> ClaimGranted:
+    """The live claim of a token, as it stands now."""
+    row = seen.views.tokens.get(token.digest)
+    subject = "the claim" if row is None or row.actor != actor else row.subject
+    lease = hold(subject, token.digest, seen.views, Moment(actor, seen.now or 0))
+    return ClaimGranted(
+        job=seen.job(lease.subject.removeprefix("job/")),
+        attempt=lease.attempt,
+        fence=lease.fence,
+        lease_us=lease.lease_us,
+        lease_until=lease.lease_until,
+        paths=lease.paths,
+        token=token,
+    )
+
+
+def _sent_at(claim: ClaimGranted, before: int, now: int) -> int:
+    """When a claim with this much of its lease left would have been sent, on the clock that read `before`."""
+    return before + claim.lease_until - now - claim.lease_us
+
+
+_JobWrite = AddJob | ReviseJob | CancelJob | ReopenJob | RevokeClaim | AcceptJob | RejectJob

@@ -1,0 +1,94 @@
+"""What a caller is told, derived from its command's events and from nothing else that could change.
+
+The same code answers the first time and on a retry, so a repeated receipt gets the old answer also when the world has
+moved on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+from coordinator.jobs import EventAt, Job, JobRef, job_as_claimed
+from coordinator.tokens import Token, derive
+from events.envelope import Envelope
+from events.jobs import JobClaimed, JobNoted, JobRenewed, JobReserved
+
+
+T = TypeVar("T")
+
+
+class ClaimGranted(NamedTuple):
+    """A claim: what a handle is made of. Times are µs of log time."""
+
+    job: Job
+    attempt: int
+    fence: int
+    lease_us: int
+    lease_until: int
+    paths: tuple[str, ...]
+    token: Token
+
+
+class LeaseRenewed(NamedTuple):
+    lease_us: int
+    lease_until: int
+
+
+class NoteTaken(NamedTuple):
+    position: int
+
+
+class PathsReserved(NamedTuple):
+    paths: tuple[str, ...]
+
+
+Answer = ClaimGranted | LeaseRenewed | NoteTaken | PathsReserved | JobRef
+
+
+def answer(envelopes: Sequence[Envelope], *, key: bytes, event_at: EventAt) -> Answer:
+    """The answer to the command that caused these events.
+
+    Args:
+        envelopes: all events of the command, in order; at least one.
+        key: the workspace's secret, from which a granted token is derived again.
+        event_at: reads the log, for bodies that the events point to.
+    """
+    first = envelopes[0]
+    match first.event:
+        case JobClaimed() as event:
+            return ClaimGranted(
+                job=job_as_claimed(event, position=first.position, at=first.at, event_at=event_at),
+                attempt=event.attempt,
+                fence=first.position,
+                lease_us=event.lease_us,
+                lease_until=event.lease_until,
+                paths=event.paths,
+                token=derive(key, event.nonce, event.token_digest),
+            )
+        case JobRenewed() as event:
+            return LeaseRenewed(event.lease_us, event.lease_until)
+        case JobNoted():
+            return NoteTaken(first.position)
+        case JobReserved() as event:
+            return PathsReserved(event.paths)
+        case _:
+            return _job_left(envelopes)
+
+
+def expect(type_: type[T], answer: object) -> T:
+    """The answer, which the command that was asked can only have answered in this way."""
+    if not isinstance(answer, type_):
+        raise LookupError(f"the answer is a {type(answer).__name__}, not a {type_.__name__}")
+    return answer
+
+
+def _job_left(envelopes: Sequence[Envelope]) -> JobRef:
+    """The job as the last of the command's events about it left it."""
+    stream = envelopes[0].event.stream
+    for envelope in reversed(envelopes):
+        event = envelope.event
+        version, state = getattr(event, "version", None), getattr(event, "state", None)
+        if event.stream == stream and version is not None and state is not None:
+            return JobRef(id=stream.removeprefix("job/"), state=state, version=version, position=envelope.position)
+    raise LookupError(f"the command at {envelopes[0].position} left no job")

@@ -1,0 +1,151 @@
+"""What actors ask for, in the imperative. A command is data: what was asked, normalised, without the receipt.
+
+The fingerprint covers every field that is set, so a default must be None, (), False or UNSET (msgspec leaves those out
+by identity), and a field that is added later must have one: then old fingerprints keep their value.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from events.jobs import Review
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    @property
+    def subject(self) -> str:
+        """The stream that this command is about."""
+        raise NotImplementedError
+
+
+class JobCommand(Command, frozen=True, kw_only=True):
+    job: str
+
+    @property
+    def subject(self) -> str:
+        return "job/" + self.job
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that a write of another kind carries: it must hold, or nothing is written."""
+
+    job: str
+    token_digest: str
+
+
+class AddJob(JobCommand, frozen=True, kw_only=True, tag="add_job"):
+    payload: Raw
+    paths: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    priority: int
+    max_attempts: int
+    review: Review
+    shown: Shown | None = None
+
+
+class VersionedCommand(JobCommand, frozen=True, kw_only=True):
+    """A command about a job as its actor saw it."""
+
+    version: int
+
+
+class ReviseJob(VersionedCommand, frozen=True, kw_only=True, tag="revise_job"):
+    payload: Raw | UnsetType = UNSET
+    paths: tuple[str, ...] | UnsetType = UNSET
+    depends_on: tuple[str, ...] | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    max_attempts: int | UnsetType = UNSET
+    review: Review | UnsetType = UNSET
+
+
+class ClaimJob(VersionedCommand, frozen=True, kw_only=True, tag="claim_job"):
+    lease_us: int
+
+
+class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
+    lease_us: int
+
+    @property
+    def subject(self) -> str:
+        return "jobs"
+
+
+class ClaimCommand(JobCommand, frozen=True, kw_only=True):
+    """Every later write of a claim shows its token, by digest."""
+
+    token_digest: str
+
+
+class RenewClaim(ClaimCommand, frozen=True, kw_only=True, tag="renew_claim"):
+    lease_us: int | None = None  # None: as long as before
+
+
+class NoteProgress(ClaimCommand, frozen=True, kw_only=True, tag="note_progress"):
+    note: Raw
+
+
+class ReservePaths(ClaimCommand, frozen=True, kw_only=True, tag="reserve_paths"):
+    paths: tuple[str, ...]
+
+
+class SubmitJob(ClaimCommand, frozen=True, kw_only=True, tag="submit_job"):
+    result: Raw
+
+
+class FailJob(ClaimCommand, frozen=True, kw_only=True, tag="fail_job"):
+    reason: str
+
+
+class ReleaseJob(ClaimCommand, frozen=True, kw_only=True, tag="release_job"):
+    reason: str | None = None
+
+
+class AcceptJob(VersionedCommand, frozen=True, kw_only=True, tag="accept_job"):
+    pass
+
+
+class RejectJob(VersionedCommand, frozen=True, kw_only=True, tag="reject_job"):
+    reason: str
+
+
+class RevokeClaim(VersionedCommand, frozen=True, kw_only=True, tag="revoke_claim"):
+    reason: str
+
+
+class CancelJob(VersionedCommand, frozen=True, kw_only=True, tag="cancel_job"):
+    reason: str | None = None
+
+
+class ReopenJob(VersionedCommand, frozen=True, kw_only=True, tag="reopen_job"):
+    pass
+
+
+AnyCommand = (
+    AddJob
+    | ReviseJob
+    | ClaimJob
+    | ClaimNext
+    | RenewClaim
+    | NoteProgress
+    | ReservePaths
+    | SubmitJob
+    | FailJob
+    | ReleaseJob
+    | AcceptJob
+    | RejectJob
+    | RevokeClaim
+    | CancelJob
+    | ReopenJob
+)
+
+
+def type_of(command: AnyCommand) -> str:
+    """The tag of a command, such as `claim_job`."""
+    return TAGS[type(command)]
+
+
+TAGS: dict[type[AnyCommand], str] = {
+    command: str(command.__struct_config__.tag)
+    for command in AnyCommand.__args__  # type: ignore[attr-defined]
+}

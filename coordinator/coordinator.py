@@ -1,0 +1,176 @@
+"""The coordinator: one workspace, opened; whose agents write, and which everybody may read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from types import TracebackType
+from typing import TypeVar
+
+import anyio
+
+from coordinator import limits
+from coordinator.agent import Agent
+from coordinator.certain import certainly
+from coordinator.clock import Clock, SystemClock, origin
+from coordinator.errors import Closed, InvalidInput, UnsupportedEventLoop
+from coordinator.execute import Journal, Request, now
+from coordinator.hosting import Host, host_for
+from coordinator.jobs import Job, JobState
+from coordinator.past import Past
+from coordinator.reads import STATES, Reads
+from coordinator.seen import Seen
+from coordinator.session import Session
+from coordinator.timers import Timers
+from coordinator.waiting import Look, Waiting
+from coordinator.writer import CommandRecord, Writer
+from projections.jobs import SETTLED
+
+T = TypeVar("T")
+
+
+class Coordinator(Reads):
+    """One workspace, shared by all who open it.
+
+        async with Coordinator.open("work.db") as coordinator:
+            ada = coordinator.agent("ada")
+
+    The methods that read see the present; `at` gives the same methods for any moment of the past.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        clock: Clock | None = None,
+        busy_timeout_s: float = 5,
+        observe: Callable[[CommandRecord], None] | None = None,
+    ) -> None:
+        self._host = host
+        self._clock = clock or SystemClock()
+        self._busy_timeout_s = limits.seconds("busy_timeout_s", busy_timeout_s, 0, 3_600)
+        self._observe = observe
+        self._session: Session | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path_or_url: str | os.PathLike[str],
+        *,
+        busy_timeout_s: float = 5,
+        observe: Callable[[CommandRecord], None] | None = None,
+        clock: Clock | None = None,
+    ) -> Coordinator:
+        """A coordinator for a workspace, to be entered with `async with`; the workspace is created if need be.
+
+        Args:
+            path_or_url: the path of the workspace's file, `sqlite:PATH`, or `memory:` for one that is gone with this
+                object.
+            busy_timeout_s: seconds that a command may wait for its turn to write, 0 to 3,600, before it ends with
+                `Busy`.
+            observe: called on the event loop with a `CommandRecord` for each command.
+            clock: another clock, for tests.
+
+        Raises:
+            NotAWorkspace: the file is not a database, or another program's. This and what follows on entering.
+            NewerFormat: newer software wrote it.
+            Unavailable: it cannot be reached, created or written.
+            UnsupportedPlatform: it lies on a network file system.
+            UnsupportedEventLoop: the program does not run under asyncio.
+            Busy: somebody else held the turn for too long.
+        """
+        return cls(host_for(_text(path_or_url)), clock=clock, busy_timeout_s=busy_timeout_s, observe=observe)
+
+    async def __aenter__(self) -> Coordinator:
+        if self._session is not None:
+            raise Closed("a coordinator can be entered once", hint="open another")
+        loop = _asyncio_loop()
+        timers = Timers(self._clock)
+        host = self._host
+        writer = Writer(
+            Journal(self._clock, origin()),
+            loop,
+            busy_timeout_s=self._busy_timeout_s,
+            committed=lambda: waiting.wake(),
+            observe=self._observe,
+            orphaned=host.orphaned,
+        )
+        waiting = Waiting(loop, self._clock, timers, tick=writer.tick, watch=host.watch)
+        session = Session(loop=loop, clock=self._clock, host=host, writer=writer, timers=timers, waiting=waiting)
+        give_up_at = time.monotonic() + self._busy_timeout_s
+        try:
+            await certainly(host.open(writer.run, lambda: time.monotonic() < give_up_at))
+        except BaseException:
+            await certainly(session.close())
+            raise
+        self._session = session
+        return self
+
+    async def __aexit__(
+        self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Finish what was asked and let go of the workspace. Leaving `async with` does it; twice is harmless."""
+        if self._session is not None:
+            await certainly(self._session.close())
+
+    def agent(self, name: str) -> Agent:
+        """A handle to act under this name. A name is no credential, and one name is one incarnation at a time."""
+        return Agent(self._open(), limits.name("name", name))
+
+    def at(self, position_or_time: int | datetime) -> Past:
+        """The workspace as it was behind a position of the log, or at a time.
+
+        Args:
+            position_or_time: a log position, 0 for before the first event; or an aware datetime.
+        """
+        return Past(self._open(), position_or_time)
+
+    async def wait_for_job(self, job: str, *states: JobState) -> Job:
+        """Wait until the job is in one of the states (if none is named: accepted, failed or cancelled).
+
+        It also returns when the job can no longer get there unless somebody reopens or revises a job, so look at the
+        returned `state`. There is no timeout argument: use `anyio.fail_after` or `asyncio.timeout`.
+
+        Raises:
+            JobUnknown: there is none of this id.
+        """
+        job = limits.name("job", job)
+        wanted = frozenset(limits.choice("states", state, STATES) for state in states) or SETTLED
+
+        def look(seen: Seen) -> tuple[Job] | None:
+            found = seen.job(job)
+            return (found,) if found.state in wanted or not seen.can_still_reach(found, wanted) else None
+
+        return await self._open().until(look)
+
+    async def _see(self, look: Callable[[Seen], T]) -> T:
+        return await self._open().see(look)
+
+    def _open(self) -> Session:
+        if self._session is None:
+            raise Closed("the coordinator is not open yet", hint="enter it: async with Coordinator.open(…)")
+        self._session.check_open()
+        return self._session
+
+
+def _text(path_or_url: object) -> str:
+    try:
+        path = os.fspath(path_or_url)  # type: ignore[call-overload]
+    except TypeError:
+        raise InvalidInput("path_or_url", "must be a path or a URL") from None
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise InvalidInput("path_or_url", "must be a path or a URL, as text")
+    return path
+
+
+def _asyncio_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise UnsupportedEventLoop("this library needs asyncio, and this program runs under something else") from None

@@ -1,0 +1,1 @@
+"""The rules. Pure functions: a command, the rows, the moment in; events out, or a refusal."""

@@ -1,0 +1,73 @@
+"""Which rule decides which command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.commands import (
+    AcceptJob,
+    AddJob,
+    AnyCommand,
+    CancelJob,
+    ClaimJob,
+    ClaimNext,
+    FailJob,
+    NoteProgress,
+    RejectJob,
+    ReleaseJob,
+    RenewClaim,
+    ReopenJob,
+    ReservePaths,
+    ReviseJob,
+    RevokeClaim,
+    SubmitJob,
+)
+from coordinator.decisions.attempts import (
+    fail_job,
+    note_progress,
+    release_job,
+    renew_claim,
+    reserve_paths,
+    revoke_claim,
+    submit_job,
+)
+from coordinator.decisions.claims import claim_job, claim_next
+from coordinator.decisions.jobs import add_job, cancel_job, reopen_job, revise_job
+from coordinator.decisions.moment import Moment
+from coordinator.decisions.reviews import accept_job, reject_job
+from coordinator.views import Views
+from events.union import AnyEvent
+
+Decision = Callable[[Any, Views, Moment], list[AnyEvent]]
+
+DECISIONS: dict[type[AnyCommand], Decision] = {
+    AddJob: add_job,
+    ReviseJob: revise_job,
+    CancelJob: cancel_job,
+    ReopenJob: reopen_job,
+    ClaimJob: claim_job,
+    ClaimNext: claim_next,
+    RenewClaim: renew_claim,
+    NoteProgress: note_progress,
+    ReservePaths: reserve_paths,
+    SubmitJob: submit_job,
+    FailJob: fail_job,
+    ReleaseJob: release_job,
+    RevokeClaim: revoke_claim,
+    AcceptJob: accept_job,
+    RejectJob: reject_job,
+}
+
+GRANTS: frozenset[type[AnyCommand]] = frozenset({ClaimJob, ClaimNext})
+"""The commands that need a nonce, because they grant a token."""
+
+
+def decide(command: AnyCommand, views: Views, moment: Moment) -> list[AnyEvent]:
+    """The events that this command causes; none if it changes nothing.
+
+    Raises:
+        Refused: the rules say no.
+        LookDeeper: see `claim_next`.
+    """
+    return DECISIONS[type(command)](command, views, moment)

@@ -1,0 +1,67 @@
+"""Guards that many decisions begin with."""
+
+from __future__ import annotations
+
+from coordinator.commands import VersionedCommand
+from coordinator.decisions.moment import Moment
+from coordinator.refusals import (
+    AlreadyClaimed,
+    ClaimEnded,
+    JobUnknown,
+    LeaseLapsed,
+    TokenSuperseded,
+    TokenUnknown,
+    VersionChanged,
+)
+from coordinator.views import Views
+from projections.jobs import JobRow
+from projections.leases import LeaseRow
+
+
+def known_job(job: str, views: Views) -> JobRow:
+    """The job, or `JobUnknown`."""
+    row = views.jobs.get(job)
+    if row is None:
+        raise JobUnknown(job)
+    return row
+
+
+def seen_job(command: VersionedCommand, views: Views) -> JobRow:
+    """The job, if its actor decided on what it is now."""
+    row = known_job(command.job, views)
+    if row.version != command.version:
+        raise VersionChanged(row.id, seen=command.version, current=row.version)
+    return row
+
+
+def lease_of(job: str, views: Views) -> LeaseRow:
+    """The latest lease on a job that was claimed at least once."""
+    row = views.leases.get("job/" + job)
+    if row is None:
+        raise LookupError(f"job {job!r} is claimed without a lease")
+    return row
+
+
+def already_claimed(job: JobRow, views: Views) -> AlreadyClaimed:
+    lease = lease_of(job.id, views)
+    return AlreadyClaimed(job.id, holder=lease.actor, until=lease.lease_until)
+
+
+def hold(subject: str, token_digest: str, views: Views, moment: Moment) -> LeaseRow:
+    """The live lease that this token proves, for every write that must show one.
+
+    A token that somebody else was granted, or that belongs to another subject, is as good as none.
+    """
+    token = views.tokens.get(token_digest)
+    if token is None or token.actor != moment.actor or token.subject != subject:
+        raise TokenUnknown(subject)
+    lease = views.leases.get(subject)
+    if lease is None:
+        raise TokenUnknown(subject)
+    if lease.attempt != token.attempt:
+        raise TokenSuperseded(subject, attempt=token.attempt, current=lease.attempt, holder=lease.actor)
+    if lease.ended == "lapsed":
+        raise LeaseLapsed(subject, attempt=lease.attempt, lease_until=lease.lease_until)
+    if lease.ended is not None:
+        raise ClaimEnded(subject, attempt=lease.attempt, how=lease.ended)
+    return lease

@@ -1,0 +1,31 @@
+"""What a decision is told besides the command and the rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+from coordinator.tokens import Nonce
+
+T = TypeVar("T")
+
+
+class Moment(NamedTuple):
+    """Who asks, and when. Everything that is not a rule comes in here.
+
+    Attributes:
+        actor: who asks.
+        now: log time in µs UTC.
+        nonce: a fresh nonce with the digest of its token; only for commands that grant a token.
+        candidate: a job that a search outside the transaction found for `ClaimNext`; all guards still apply.
+    """
+
+    actor: str
+    now: int
+    nonce: Nonce | None = None
+    candidate: str | None = None
+
+    def granted(self) -> Nonce:
+        """The nonce of a command that grants a token."""
+        if self.nonce is None:
+            raise LookupError("this command was decided without a nonce")
+        return self.nonce

@@ -1,0 +1,371 @@
+"""The one journey: from commands that wait to events on disk.
+
+    take the turn · draw the batch · read head and time · lapse what is due
+    for each command: receipt? -> decide -> evolve
+    append the events · put the changed rows · commit · give the turn back
+
+Everything here is synchronous, and nothing is awaited inside a transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator.answers import Answer, ClaimGranted, answer
+from coordinator.clock import Clock, log_time
+from coordinator.commands import AnyCommand, ReleaseJob, type_of
+from coordinator.decisions.attempts import due, lapse
+from coordinator.decisions.claims import LookDeeper
+from coordinator.decisions.decide import GRANTS, decide
+from coordinator.decisions.moment import Moment
+from coordinator.errors import CoordinatorError, NewerFormat
+from coordinator.receipts import fingerprint
+from coordinator.refusal_limit import RefusalLimit
+from coordinator.refusals import ReceiptConflict, Refused
+from coordinator.stores.interface import FORMAT, Head, LogRow, Snapshot, Store, Transaction, TurnTaken, ViewRow
+from coordinator.tokens import draw
+from coordinator.views import RowCache, Views
+from events.codec import chain, decode, encode
+from events.codec import type_of as event_type
+from events.commands import CommandRefused
+from events.envelope import Envelope
+from events.union import AnyEvent
+from projections.replay import fold
+
+log = logging.getLogger("coordinator")
+
+_encode_values = msgspec.json.Encoder(enc_hook=str).encode
+_COMMAND_PAGE = 256
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Request:
+    """One command with who asks and under which receipt.
+
+    `generated` says that the caller gave no receipt, and one was made for this request. Until it is asked a second
+    time, `fresh` says that nobody can have used that one before.
+    `candidate` is what a search from a snapshot found for `ClaimNext`; it is no part of what was asked.
+    """
+
+    actor: str
+    command: AnyCommand
+    receipt: str
+    generated: bool = False
+    context: str | None = None
+    candidate: str | None = None
+    fresh: bool = field(init=False)
+    fingerprint: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fresh = self.generated
+        self.fingerprint = fingerprint(self.command)
+
+
+class Outcome(NamedTuple):
+    """What became of one request.
+
+    Attributes:
+        answer: what it is told; None also for a command that changed nothing.
+        error: why not.
+        position: position of the command's first event, or of the record of its refusal.
+        repeated: the receipt was known, and the answer is the old one.
+    """
+
+    answer: Answer | None = None
+    error: Exception | None = None
+    position: int | None = None
+    repeated: bool = False
+
+
+class Journal:
+    """What one writer keeps from batch to batch: remembered rows, the count of refusals, and its origin."""
+
+    def __init__(self, clock: Clock, origin: str) -> None:
+        self.clock = clock
+        self.origin = origin
+        self.cache = RowCache()
+        self.refusals = RefusalLimit()
+
+
+def commit(
+    store: Store, draw_batch: Callable[[], Sequence[Request]], journal: Journal, *, still_wanted: Callable[[], bool]
+) -> list[Outcome]:
+    """Run the commands that wait when the turn has come, in one transaction; their outcomes in the same order.
+
+    An empty batch still records the lapses that are due.
+
+    Raises:
+        TurnTaken: the turn did not come; no batch was drawn.
+        Unavailable: nothing was applied.
+        CommitUnknown: reopen the store and ask again with the same receipts.
+    """
+    batch: Batch | None = None
+
+    def work(transaction: Transaction) -> list[Outcome]:
+        nonlocal batch
+        batch = Batch(store, transaction, journal)
+        batch.lapse_due()
+        outcomes = [batch.run(request) for request in draw_batch()]
+        batch.write()
+        return outcomes
+
+    try:
+        outcomes = store.write(work, still_wanted=still_wanted)
+    except TurnTaken:
+        raise  # nothing was begun, and so nothing that is remembered became wrong
+    except BaseException:
+        journal.cache.drop()
+        raise
+    if batch is not None:
+        batch.remember()
+    return outcomes
+
+
+class Batch:
+    """One transaction in the making: the commands of a batch see what those before them changed."""
+
+    def __init__(self, store: Store, transaction: Transaction, journal: Journal) -> None:
+        self._key = store.key
+        self._transaction = transaction
+        self._journal = journal
+        self._head = transaction.head()
+        if self._head.format > FORMAT:
+            raise NewerFormat(f"this workspace has format {self._head.format}, this software reads {FORMAT}")
+        cache = journal.cache
+        cache.valid_at(self._head.generation, self._head.position, self._head.digest)
+        self._views = Views(transaction, cache)
+        self._boot = journal.clock.boot()
+        self._now = now(self._head, journal.clock, boot=self._boot)
+        self._envelopes: list[Envelope] = []
+        self._receipts: dict[tuple[str, str], Envelope] = {}
+        self._new_head = self._head
+
+    def lapse_due(self) -> None:
+        """Record every lease that has run out, before anybody decides anything."""
+        for lease in due(self._views, self._now):
+            self._append([lapse(lease, self._views)], None)
+
+    def run(self, request: Request) -> Outcome:
+        """One command's outcome. Whatever goes wrong with it leaves its neighbours alone."""
+        try:
+            earlier = self._earlier(request)
+            if earlier is not None:
+                return self._repeat(request, earlier)
+            events = decide(request.command, self._views, self._moment(request))
+            if not events:
+                return Outcome()
+            envelopes = self._append(events, request)
+            return Outcome(self._answer(envelopes), position=envelopes[0].position)
+        except Refused as refusal:
+            refusal.receipt = request.receipt
+            refusal.position = self._record(request, refusal)
+            return Outcome(error=refusal, position=refusal.position)
+        except LookDeeper as deeper:
+            return Outcome(error=deeper)
+        except CoordinatorError:
+            raise  # the store is at fault, not this command: the whole batch ends
+        except Exception as error:
+            log.exception("%s of %s failed unexpectedly", type_of(request.command), request.actor)
+            return Outcome(error=error)
+
+    def write(self) -> None:
+        """Hand everything to the transaction: the events, the new head, the changed rows."""
+        if not self._envelopes:
+            return
+        digest = self._head.digest
+        rows: list[LogRow] = []
+        for envelope in self._envelopes:
+            columns = (
+                envelope.position,
+                envelope.at,
+                envelope.event.stream,
+                event_type(envelope.event),
+                envelope.actor,
+                envelope.origin,
+                envelope.context,
+                envelope.receipt,
+                envelope.fingerprint,
+                envelope.command,
+                encode(envelope.event),
+            )
+            digest = chain(digest, columns)
+            rows.append(LogRow(*columns, digest))
+        self._new_head = Head(
+            position=rows[-1].position,
+            digest=digest,
+            at=self._now,
+            boot_id=self._journal.clock.boot_id,
+            boot_at=self._boot,
+            generation=self._head.generation,
+            format=self._head.format,
+        )
+        self._transaction.append(rows, self._new_head)
+        self._write_views()
+
+    def remember(self) -> None:
+        """After COMMIT: what this batch changed is what the store holds."""
+        head = self._new_head
+        self._journal.cache.merge(self._views, head.generation, head.position, head.digest)
+
+    def _write_views(self) -> None:
+        put: list[ViewRow] = []
+        gone: list[tuple[str, str]] = []
+        for table in self._views.tables:
+            if table.pending:
+                changed, removed = table.changes()
+                put += changed
+                gone += removed
+        if put:
+            self._transaction.put(put)
+        if gone:
+            self._transaction.delete(gone)
+
+    def _moment(self, request: Request) -> Moment:
+        nonce = draw(self._key) if type(request.command) in GRANTS else None
+        return Moment(request.actor, self._now, nonce, request.candidate)
+
+    def _earlier(self, request: Request) -> Envelope | None:
+        """The first event of the command that had this receipt before, in this batch or in the log."""
+        pending = self._receipts.get((request.actor, request.receipt))
+        if pending is not None or request.fresh:
+            return pending
+        row = self._transaction.receipt(request.actor, request.receipt)
+        return None if row is None else envelope_of(row)
+
+    def _repeat(self, request: Request, first: Envelope) -> Outcome:
+        if first.fingerprint != request.fingerprint:
+            raise ReceiptConflict(request.receipt, first.position)
+        envelopes = self._of_command(first)
+        return Outcome(self._answer(envelopes), position=first.position, repeated=True)
+
+    def _of_command(self, first: Envelope) -> list[Envelope]:
+        if first.position > self._head.position:
+            pending = self._envelopes[first.position - self._head.position - 1 :]
+            return [envelope for envelope in pending if envelope.command == first.command]
+        return events_of_command(self._transaction, first.position)
+
+    def _answer(self, envelopes: Sequence[Envelope]) -> Answer:
+        return answer(envelopes, key=self._key, event_at=self._event_at)
+
+    def _event_at(self, position: int) -> AnyEvent:
+        if position > self._head.position:
+            return self._envelopes[position - self._head.position - 1].event
+        return event_at(self._transaction, position)
+
+    def _append(self, events: Sequence[AnyEvent], request: Request | None) -> list[Envelope]:
+        """Give the events their positions and fold them; nothing is kept if a fold fails."""
+        position = self._head.position + len(self._envelopes) + 1
+        envelopes = [_enclose(event, position, i, self._now, self._journal.origin, request) for i, event in enumerate(events)]
+        evolve(self._views, envelopes)
+        self._envelopes += envelopes
+        if request is not None:
+            self._receipts[request.actor, request.receipt] = envelopes[0]
+        return envelopes
+
+    def _record(self, request: Request, refusal: Refused) -> int | None:
+        left_out = self._journal.refusals.admit(request.actor, self._now)
+        if left_out is None:
+            return None
+        event = CommandRefused(
+            command=type_of(request.command),
+            code=refusal.code,
+            subject=request.command.subject,
+            values=msgspec.Raw(_encode_values(refusal.values)),
+            receipt_digest=sha256(request.receipt.encode()).hexdigest(),
+            left_out=left_out,
+        )
+        position = self._head.position + len(self._envelopes) + 1
+        self._envelopes.append(
+            Envelope(
+                position, self._now, request.actor, self._journal.origin, request.context, None, None, position, event
+            )
+        )
+        return position
+
+
+def evolve(views: Views, envelopes: Iterable[Envelope]) -> None:
+    """Fold events into the rows of `views`, all of them or none."""
+    for (view, key), row in fold(envelopes, views.row).items():
+        views.by_name[view].set(key, row)
+
+
+def now(head: Head, clock: Clock, *, boot: int | None = None) -> int:
+    """Log time: never before the last event, never frozen."""
+    return log_time(
+        wall=clock.wall(),
+        boot=clock.boot() if boot is None else boot,
+        boot_id=clock.boot_id,
+        last_at=head.at,
+        last_boot_id=head.boot_id,
+        last_boot_at=head.boot_at,
+    )
+
+
+def envelope_of(row: LogRow) -> Envelope:
+    """A stored row with its event decoded."""
+    return Envelope(
+        row.position,
+        row.at,
+        row.actor,
+        row.origin,
+        row.context,
+        row.receipt,
+        row.fingerprint,
+        row.command,
+        decode(row.body),
+    )
+
+
+def event_at(snapshot: Snapshot, position: int) -> AnyEvent:
+    """The event at a position that is known to exist."""
+    row = snapshot.event(position)
+    if row is None:
+        raise LookupError(f"the log has no position {position}")
+    return decode(row.body)
+
+
+def events_of_command(snapshot: Snapshot, first: int) -> list[Envelope]:
+    """All events of the command that begins at a position; they follow each other."""
+    envelopes: list[Envelope] = []
+    after = first - 1
+    while True:
+        page = snapshot.events(after=after, limit=_COMMAND_PAGE)
+        for row in page:
+            if row.command != first:
+                return envelopes
+            envelopes.append(envelope_of(row))
+        if len(page) < _COMMAND_PAGE:
+            return envelopes
+        after = page[-1].position
+
+
+def _enclose(event: AnyEvent, first: int, index: int, at: int, origin: str, request: Request | None) -> Envelope:
+    """The receipt stands on a command's first event only; what the store found out itself has no actor."""
+    if request is None:
+        return Envelope(first + index, at, None, origin, None, None, None, first, event)
+    return Envelope(
+        first + index,
+        at,
+        request.actor,
+        origin,
+        request.context,
+        request.receipt if index == 0 else None,
+        request.fingerprint if index == 0 else None,
+        first,
+        event,
+    )
+
+
+def undo_unheard(request: Request, outcome: Outcome) -> Request | None:
+    """What gives back a claim whose caller has gone and does not know the receipt; None where nothing must be."""
+    claim = outcome.answer
+    if not request.generated or not isinstance(claim, ClaimGranted):
+        return None
+    release = ReleaseJob(job=claim.job.id, token_digest=claim.token.digest, reason="its caller had gone")
+    return Request(actor=request.actor, command=release, receipt=f"{request.receipt}/unheard", context=request.context)

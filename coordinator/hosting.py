@@ -1,0 +1,195 @@
+"""Where a store's threads live: the writer's, the reader's, and those for once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import unquote
+
+import anyio.to_thread
+
+from coordinator.errors import Busy, InvalidInput, Unavailable
+from coordinator.stores.interface import Snapshot, Store, TurnTaken
+
+if TYPE_CHECKING:
+    import aiosqlite
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """One engine's threads for one coordinator."""
+
+    async def open(self, serve: Callable[[Store], None], still_wanted: Callable[[], bool]) -> None:
+        """Open the store, creating it if need be, and run `serve` on the writer's thread until it returns."""
+        ...
+
+    async def read(self, work: Callable[[Snapshot], T]) -> T:
+        """Run a short read on the reader's thread."""
+        ...
+
+    async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
+        """Run a long read on a thread of its own, so that it holds up nobody."""
+        ...
+
+    @property
+    def watch(self) -> Callable[[], Store] | None:
+        """Opens what notices other processes' commits, or None where there can be none."""
+        ...
+
+    @property
+    def key(self) -> bytes:
+        """The workspace's secret."""
+        ...
+
+    def orphaned(self) -> None:
+        """The program ends without closing: let go of the threads, from the writer's."""
+        ...
+
+    async def close(self) -> None:
+        """Wait until `serve` has returned, and close everything."""
+        ...
+
+
+class SqliteHost:
+    """Two connections of aiosqlite's: the writer lives on the thread of the one, reads hop to that of the other."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._writer: aiosqlite.Connection | None = None
+        self._reader: aiosqlite.Connection | None = None
+        self._reading: Any = None
+        self._serving: asyncio.Task[None] | None = None
+        self.key = b""
+
+    async def open(self, serve: Callable[[Store], None], still_wanted: Callable[[], bool]) -> None:
+        from coordinator.stores.hosted import host, run_on
+        from coordinator.stores.sqlite import SqliteReader, SqliteStore
+        from coordinator.stores.sqlite_file import locate, prepare
+
+        path = locate(self._path)
+        try:
+            await anyio.to_thread.run_sync(prepare, path, still_wanted)
+        except TurnTaken as taken:
+            by = f" by process {taken.holder}" if taken.holder is not None else ""
+            raise Busy(f"{self._path}: the turn was held{by} for too long") from taken
+        self._writer = await host(path)
+        self._reader = await host(path)
+        self._reading = await run_on(self._reader, lambda connection: SqliteReader(path, connection))
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def main(connection: Any) -> None:
+            store = SqliteStore(path, connection)
+            try:
+                self.key = store.key
+                _tell(opened)
+                serve(store)
+            finally:
+                store.close()
+
+        self._serving = asyncio.create_task(run_on(self._writer, main))
+        await asyncio.wait([self._serving, opened], return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            self._serving.result()
+
+    async def read(self, work: Callable[[Snapshot], T]) -> T:
+        from coordinator.stores.hosted import run_on
+
+        if self._reader is None:
+            raise Unavailable("the reader is not open")
+        return await run_on(self._reader, lambda connection: self._reading.read(work))
+
+    async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
+        return await anyio.to_thread.run_sync(self._read_once, work)
+
+    @property
+    def watch(self) -> Callable[[], Store] | None:
+        return self._open_reader
+
+    def orphaned(self) -> None:
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                connection.stop()
+
+    async def close(self) -> None:
+        from coordinator.stores.hosted import run_on
+
+        try:
+            if self._serving is not None:
+                await asyncio.wait([self._serving])
+            if self._reader is not None and self._reading is not None:
+                await run_on(self._reader, lambda connection: self._reading.close())
+        finally:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    await connection.close()
+
+    def _open_reader(self) -> Any:
+        from coordinator.stores.sqlite import SqliteReader
+
+        return SqliteReader(self._path)
+
+    def _read_once(self, work: Callable[[Snapshot], T]) -> T:
+        reader = self._open_reader()
+        try:
+            return reader.read(work)
+        finally:
+            reader.close()
+
+
+class MemoryHost:
+    """A store in memory, and one thread for its writer."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.key = store.key
+        self._thread: threading.Thread | None = None
+
+    async def open(self, serve: Callable[[Store], None], still_wanted: Callable[[], bool]) -> None:
+        self._thread = threading.Thread(target=serve, args=(self._store,), name="coordinator-memory", daemon=True)
+        self._thread.start()
+
+    async def read(self, work: Callable[[Snapshot], T]) -> T:
+        return self._store.read(work)
+
+    async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
+        return await anyio.to_thread.run_sync(self._store.read, work)
+
+    @property
+    def watch(self) -> Callable[[], Store] | None:
+        return None
+
+    def orphaned(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        if self._thread is not None:
+            await anyio.to_thread.run_sync(self._thread.join)
+
+
+def _tell(opened: asyncio.Future[None]) -> None:
+    opened.get_loop().call_soon_threadsafe(lambda: opened.done() or opened.set_result(None))
+
+
+def host_for(url: str) -> Host:
+    """The host for a path or a URL: `sqlite:PATH`, `memory:`, or a bare path.
+
+    Raises:
+        InvalidInput: the scheme is none of ours.
+    """
+    scheme, colon, rest = url.partition(":")
+    if url == "memory:":
+        from coordinator.stores.memory import MemoryStore
+
+        return MemoryHost(MemoryStore())
+    if scheme == "sqlite" and colon:
+        return SqliteHost(unquote(rest[2:] if rest.startswith("//") else rest))
+    if _SCHEME.match(url):
+        raise InvalidInput("path", f"no store is known for {scheme}:", hint="pass a path, sqlite:PATH or memory:")
+    return SqliteHost(url)
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://|[a-z][a-z0-9+.-]+:\Z")

@@ -1,0 +1,99 @@
+"""The log as readers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from coordinator.clock import to_datetime
+from coordinator.payloads import JsonValue, decode
+from coordinator.stores.interface import LogRow
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One event, with what the log keeps beside it.
+
+    Attributes:
+        position: 1, 2, 3 … without gaps.
+        at: log time.
+        stream: what it is about, such as `job/parser`.
+        type: what happened, such as `job.claimed`.
+        actor: who asked; None for what the store found out itself (a lapse).
+        origin: host/pid/start of the process that wrote it.
+        context: what the caller gave as `context=`.
+        receipt: the command's idempotency key, on its first event.
+        fingerprint: SHA-256 of the command in hex, on its first event.
+        command: position of the command's first event.
+        digest: SHA-256 in hex over the previous digest and this entry.
+    """
+
+    position: int
+    at: datetime
+    stream: str
+    type: str
+    actor: str | None
+    origin: str | None
+    context: str | None
+    receipt: str | None
+    fingerprint: str | None
+    command: int
+    digest: str
+    _body: str = field(repr=False)
+
+    @property
+    def body(self) -> Mapping[str, JsonValue]:
+        """The event's own fields."""
+        return decode(msgspec.Raw(self._body.encode()))
+
+
+def entry_of(row: LogRow) -> LogEntry:
+    return LogEntry(
+        position=row.position,
+        at=to_datetime(row.at),
+        stream=row.stream,
+        type=row.type,
+        actor=row.actor,
+        origin=row.origin,
+        context=row.context,
+        receipt=row.receipt,
+        fingerprint=None if row.fingerprint is None else row.fingerprint.hex(),
+        command=row.command,
+        digest=row.digest.hex(),
+        _body=row.body,
+    )
+
+
+class Log:
+    """An asynchronous iterator over the log as it stands, a page at a time; it never waits for more.
+
+    Args:
+        page: reads up to so many rows after a position.
+        after: begin behind this position.
+    """
+
+    def __init__(self, page: Callable[[int, int], Awaitable[list[LogRow]]], after: int) -> None:
+        self._page = page
+        self._after = after
+        self._rows: list[LogRow] = []  # the rest of the page, the next one last
+        self._ended = False
+
+    def __aiter__(self) -> Log:
+        return self
+
+    async def __anext__(self) -> LogEntry:
+        if not self._rows:
+            if self._ended:
+                raise StopAsyncIteration
+            rows = await self._page(self._after, _PAGE)
+            self._ended = len(rows) < _PAGE
+            if not rows:
+                raise StopAsyncIteration
+            self._rows = rows[::-1]
+            self._after = rows[-1].position
+        return entry_of(self._rows.pop())

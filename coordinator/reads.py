@@ -1,0 +1,83 @@
+"""What can be read, of the present and of any moment of the past, with the same methods."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from coordinator import limits
+from coordinator.clock import to_datetime
+from coordinator.jobs import Job, JobState
+from coordinator.log import Log
+from coordinator.paths import normalise
+from coordinator.seen import Seen
+from coordinator.stores.interface import LogRow
+
+T = TypeVar("T")
+
+STATES: tuple[JobState, ...] = ("blocked", "ready", "claimed", "submitted", "accepted", "failed", "cancelled")
+
+_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """A path that a claim holds.
+
+    Attributes:
+        path: as the job named it.
+        job: id of the job.
+        worker: who holds it.
+        attempt: number of the claim.
+        until: when it is free unless the claim is renewed.
+    """
+
+    path: str
+    job: str
+    worker: str
+    attempt: int
+    until: datetime
+
+
+class Reads:
+    """The read methods. What is read together is one consistent state; leases that have run out read as lapsed."""
+
+    @abstractmethod
+    async def _see(self, look: Callable[[Seen], T]) -> T: ...
+
+    async def job(self, job: str) -> Job:
+        """One job.
+
+        Raises:
+            JobUnknown: there is none of this id.
+        """
+        job = limits.name("job", job)
+        return await self._see(lambda seen: seen.job(job))
+
+    async def jobs(self, *states: JobState, limit: int = _LIMIT) -> list[Job]:
+        """Jobs of the states named, or of all, at most `limit` of each; within a state in the order of claiming."""
+        wanted = [limits.choice("states", state, STATES) for state in states] or STATES
+        limit = limits.whole("limit", limit, 1, 1_000_000)
+        return await self._see(lambda seen: [job for state in wanted for job in seen.jobs(state, limit)])
+
+    async def reservations(self, path: str | None = None) -> list[Reservation]:
+        """All reservations; or those of `path` itself, its parents and its children, which stand in its way."""
+        wanted = None if path is None else normalise("path", [path])[0]
+        found = await self._see(lambda seen: list(seen.reservations(wanted)))
+        return [
+            Reservation(path=row.path, job=row.job, worker=row.worker, attempt=row.attempt, until=to_datetime(until))
+            for row, until in sorted(found, key=lambda pair: pair[0].path)
+        ]
+
+    def log(self, *, after: int = 0, job: str | None = None) -> Log:
+        """The events behind position `after`, of one job if it is named: `async for entry in coordinator.log()`."""
+        after = limits.whole("after", after, 0, 2**63 - 1)
+        stream = None if job is None else "job/" + limits.name("job", job)
+
+        async def page(after: int, limit: int) -> list[LogRow]:
+            return await self._see(lambda seen: seen.rows(after, limit, stream))
+
+        return Log(page, after)

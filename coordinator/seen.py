@@ -1,0 +1,123 @@
+"""What a read sees: one snapshot, with the leases that have run out since folded in as lapsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator.decisions.attempts import due, lapse
+from coordinator.execute import event_at, evolve
+from coordinator.jobs import Job, job_of
+from coordinator.refusals import JobUnknown
+from coordinator.stores.interface import LogRow, Snapshot
+from coordinator.views import Views
+from events.envelope import Envelope
+from events.union import AnyEvent
+from projections.jobs import JobRow, State
+from projections.path_keys import children_range, parents, path_key
+from projections.reservations import ReservationRow
+
+
+class Seen:
+    """One state of the workspace at log time `now`.
+
+    The lapses that the next transaction will record first are already seen, with the positions that they will have.
+
+    Args:
+        log: where events are read, also those that rows point to.
+        rows: where rows are read; the same snapshot, except in time travel.
+        now: log time in µs; None for a state of the past, in which nothing more lapses.
+        until: the last position that this state knows; None for the end of the log.
+    """
+
+    def __init__(
+        self, log: Snapshot, now: int | None, *, rows: Snapshot | None = None, until: int | None = None
+    ) -> None:
+        self.log = log
+        self.now = now
+        self._until = until
+        self.views = Views(rows or log)
+        if now is not None:
+            self._lapse_due(now)
+
+    def job(self, job: str) -> Job:
+        row = self.views.jobs.get(job)
+        if row is None:
+            raise JobUnknown(job)
+        return self._job(row)
+
+    def jobs(self, state: State, limit: int) -> list[Job]:
+        """The first jobs of one state, in the order in which they would be claimed."""
+        found: list[Job] = []
+        for row in self.views.jobs.scan(state):
+            if len(found) == limit:
+                break
+            found.append(self._job(row))
+        return found
+
+    def any_job(self, *states: State) -> bool:
+        return any(True for state in states for _ in self.views.jobs.scan(state))
+
+    def reservations(self, path: str | None) -> Iterator[tuple[ReservationRow, int]]:
+        """The reservations, or those in the way of `path`, each with the end of its lease in µs."""
+        for row in self._reserved(path):
+            lease = self.views.leases.get("job/" + row.job)
+            yield row, 0 if lease is None else lease.lease_until
+
+    def can_still_reach(self, job: Job, states: frozenset[State]) -> bool:
+        """Whether a job can come into one of the states without anybody reopening, cancelling or revising one.
+
+        A settled job stays what it is, and a job that waits for one that failed or was cancelled waits for ever.
+        """
+        if job.state != "blocked":
+            return job.state not in ("accepted", "failed", "cancelled")
+        open_ends, looked_at = list(job.depends_on), set(job.depends_on)
+        while open_ends:
+            row = self.views.jobs.get(open_ends.pop())
+            if row is None or row.state in ("failed", "cancelled"):
+                return False
+            if row.state == "blocked":
+                more = [name for name in row.depends_on if name not in looked_at]
+                looked_at.update(more)
+                open_ends += more
+        return True
+
+    def due_in(self) -> int | None:
+        """µs until the next live lease runs out, or None."""
+        if self.now is None:
+            return None
+        for lease in self.views.leases.scan("live"):
+            return lease.lease_until - self.now
+        return None
+
+    def event_at(self, position: int) -> AnyEvent:
+        return event_at(self.log, position)
+
+    def rows(self, after: int, limit: int, stream: str | None) -> list[LogRow]:
+        """Rows of the log, up to the end of what this state knows."""
+        rows = self.log.events(after=after, limit=limit, stream=stream)
+        return [row for row in rows if self._until is None or row.position <= self._until]
+
+    def _job(self, row: JobRow) -> Job:
+        lease = self.views.leases.get("job/" + row.id) if row.state == "claimed" else None
+        return job_of(row, lease, self.event_at)
+
+    def _reserved(self, path: str | None) -> Iterator[ReservationRow]:
+        rows = self.views.reservations
+        if path is None:
+            yield from rows.between("", None)
+            return
+        key = path_key(path)
+        for held in (key, *parents(key)):
+            row = rows.get(held)
+            if row is not None:
+                yield row
+        yield from rows.between(*children_range(key))
+
+    def _lapse_due(self, now: int) -> None:
+        position = self.log.head().position if self._until is None else self._until
+        for lease in due(self.views, now):
+            position += 1
+            event = lapse(lease, self.views)
+            evolve(self.views, [Envelope(position, now, None, None, None, None, None, position, event)])
+
+

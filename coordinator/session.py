@@ -1,0 +1,122 @@
+"""What all handles of one open coordinator share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from coordinator import limits
+from coordinator.answers import Answer, answer
+from coordinator.clock import Clock
+from coordinator.commands import AnyCommand
+from coordinator.errors import Closed
+from coordinator.execute import Outcome, Request, events_of_command, now
+from coordinator.hosting import Host
+from coordinator.receipts import generate
+from coordinator.seen import Seen
+from coordinator.stores.interface import Snapshot
+from coordinator.timers import Timers
+from coordinator.waiting import Look, Waiting
+from coordinator.writer import Writer
+
+T = TypeVar("T")
+
+
+class Session:
+    """The running parts of an open coordinator: its writer, its host, its timers and its waiters."""
+
+    def __init__(
+        self,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        host: Host,
+        writer: Writer,
+        timers: Timers,
+        waiting: Waiting,
+    ) -> None:
+        self.loop = loop
+        self.clock = clock
+        self.host = host
+        self.writer = writer
+        self.timers = timers
+        self.waiting = waiting
+        self._closed = False
+        self._process = os.getpid()
+
+    async def ask(self, actor: str, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
+        """Run one command for an actor, under the caller's receipt or one made for it."""
+        return await self.writer.ask(self.request(actor, command, receipt, context))
+
+    def request(
+        self,
+        actor: str,
+        command: AnyCommand,
+        receipt: str | None = None,
+        context: str | None = None,
+        candidate: str | None = None,
+    ) -> Request:
+        """A checked request. Without a receipt it gets one of its own."""
+        self.check_open()
+        return Request(
+            actor=actor,
+            command=command,
+            receipt=generate(self.clock.wall()) if receipt is None else limits.name("receipt", receipt),
+            generated=receipt is None,
+            context=limits.context("context", context),
+            candidate=candidate,
+        )
+
+    async def see(self, look: Callable[[Seen], T]) -> T:
+        """Read the present."""
+        self.check_open()
+        return await self.host.read(lambda snapshot: look(self._seen(snapshot)))
+
+    async def see_apart(self, look: Callable[[Seen], T]) -> T:
+        """Read the present at leisure, on a thread of its own."""
+        self.check_open()
+        return await self.host.read_apart(lambda snapshot: look(self._seen(snapshot)))
+
+    async def recall(self, actor: str, receipt: str) -> tuple[Answer, int] | None:
+        """The answer to the command that had this receipt, and log time now; None if there was none."""
+        self.check_open()
+        key = self.host.key
+
+        def look(seen: Seen) -> tuple[Answer, int] | None:
+            first = seen.log.receipt(actor, receipt)
+            if first is None:
+                return None
+            envelopes = events_of_command(seen.log, first.position)
+            return answer(envelopes, key=key, event_at=seen.event_at), seen.now or 0
+
+        return await self.see(look)
+
+    async def until(self, look: Callable[[Seen], tuple[T] | None]) -> T:
+        """Wait until `look` finds something, looking whenever something was committed or a lease ran out."""
+
+        def look_once(seen: Seen) -> Look[T]:
+            return Look(look(seen), seen.due_in())
+
+        return await self.waiting.until(lambda: self.see(look_once))
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise Closed("the coordinator is closed")
+        if self._process != os.getpid():
+            raise Closed("the coordinator belongs to the parent of this process", hint="open one here")
+
+    async def close(self) -> None:
+        """Finish what was asked, and let go of everything."""
+        self._closed = True
+        self.waiting.wake()  # those who wait hear that it is closed
+        self.writer.close()
+        try:
+            await self.host.close()
+        finally:
+            self.timers.close()
+            self.waiting.close()
+
+    def _seen(self, snapshot: Snapshot) -> Seen:
+        return Seen(snapshot, now(snapshot.head(), self.clock))

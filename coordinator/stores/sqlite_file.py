@@ -1,0 +1,233 @@
+"""The file of a SQLite workspace: how it is created, recognised, opened and laid out."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Final, TypedDict
+from urllib.parse import quote
+
+from coordinator.errors import NewerFormat, NotAWorkspace, Unavailable, UnsupportedPlatform
+from coordinator.stores.interface import FORMAT
+from coordinator.stores.sqlite_rows import is_locked
+from coordinator.stores.turn import Turn, pause
+
+APPLICATION_ID: Final = 0x61636F72  # "acor"
+
+_TABLES: Final = (
+    """CREATE TABLE events(
+        position INTEGER PRIMARY KEY, at INTEGER NOT NULL, stream TEXT NOT NULL, type TEXT NOT NULL,
+        actor TEXT, origin TEXT, context TEXT, receipt TEXT, fingerprint BLOB,
+        command INTEGER NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL) STRICT""",
+    # The receipt comes first: generated ones are ordered by time, so that a batch touches few pages.
+    "CREATE UNIQUE INDEX events_receipt ON events(receipt, actor) WHERE receipt IS NOT NULL",
+    # Which events are of which stream. Kept up in bulk, see checkpoint.py, because the streams of one batch lie far
+    # apart: an index that each event changes at once was more than half of the pages that a commit had to write.
+    """CREATE TABLE streams(
+        stream TEXT NOT NULL, position INTEGER NOT NULL, PRIMARY KEY(stream, position)) STRICT, WITHOUT ROWID""",
+    "CREATE TABLE sorted(up_to INTEGER NOT NULL) STRICT",
+    "INSERT INTO sorted VALUES (0)",
+    # Not WITHOUT ROWID: its rows would fill the inner nodes too, and those above 1,000 bytes go to pages of their own.
+    """CREATE TABLE views(
+        view TEXT NOT NULL, key TEXT NOT NULL, bucket TEXT NOT NULL, rank INTEGER NOT NULL, body TEXT NOT NULL) STRICT""",
+    "CREATE UNIQUE INDEX views_key ON views(view, key)",
+    "CREATE INDEX views_bucket ON views(view, bucket, rank, key) WHERE bucket <> ''",
+    """CREATE TABLE head(
+        id INTEGER PRIMARY KEY CHECK(id = 1),
+        position INTEGER NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, boot_id TEXT NOT NULL,
+        boot_at INTEGER NOT NULL, generation INTEGER NOT NULL, format INTEGER NOT NULL) STRICT""",
+    "CREATE TABLE workspace(id BLOB NOT NULL) STRICT",
+    # The key has a table of its own, so that an export or a read of the others can't take it along.
+    "CREATE TABLE secret(key BLOB NOT NULL) STRICT",
+)
+
+_PRAGMAS: Final = (
+    "PRAGMA synchronous=FULL",
+    "PRAGMA wal_autocheckpoint=0",  # SQLite's own checkpoint can corrupt the file, up to 3.51.2; see checkpoint.py
+    "PRAGMA cache_size=-16000",
+    "PRAGMA temp_store=MEMORY",
+    "PRAGMA trusted_schema=OFF",
+)
+
+_NETWORK_FILE_SYSTEMS: Final = frozenset(
+    "9p afs beegfs ceph cifs coda fuse.glusterfs fuse.s3fs fuse.sshfs gfs gfs2 glusterfs lustre ncpfs nfs nfs4 ocfs2 "
+    "orangefs smb2 smb3 smbfs virtiofs".split()
+)
+
+
+class ConnectArguments(TypedDict):
+    isolation_level: None
+    timeout: float
+    cached_statements: int
+    uri: bool
+
+
+CONNECT: Final[ConnectArguments] = {
+    "isolation_level": None,  # transactions are begun and ended in plain sight
+    "timeout": 0,  # waiting has a deadline, so the store does it and not SQLite
+    "cached_statements": 512,
+    "uri": True,
+}
+"""What every connection is opened with, whoever opens it."""
+
+
+def locate(path: str | os.PathLike[str]) -> str:
+    """The one name under which all processes know this file: SQLite resolves links for the files beside it, too."""
+    return os.path.realpath(os.fspath(path))
+
+
+def uri_of(path: str) -> str:
+    """For `sqlite3.connect`: opens the file only if it exists, so that a lost one is never silently made anew."""
+    return f"file:{quote(path)}?mode=rw"
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A plain connection to an existing file, configured. It belongs to the calling thread."""
+    connection = sqlite3.connect(uri_of(path), **CONNECT)
+    configure(connection)
+    return connection
+
+
+def configure(connection: sqlite3.Connection) -> None:
+    """What SQLite does not remember in the file and every connection has to be told."""
+    for pragma in _PRAGMAS:
+        connection.execute(pragma).fetchall()
+
+
+def prepare(path: str | os.PathLike[str], still_wanted: Callable[[], bool]) -> None:
+    """Create the workspace, or make sure that what is there is one that this software can read.
+
+    Done under the turn, so that of many processes that start at once exactly one creates it.
+
+    Raises:
+        NotAWorkspace: it is a folder, no database, or another program's.
+        NewerFormat: newer software wrote it.
+        UnsupportedPlatform: a network file system, or a SQLite that is too old.
+        Unavailable: the file can't be reached, created or written.
+        TurnTaken: somebody else held the turn for too long.
+    """
+    path = locate(path)
+    _check_platform()
+    _check_place(path)
+    with reaching(path), closing(Turn(path + ".turn")) as turn, turn.held(still_wanted):
+        _create_empty(path)
+        with closing(connect(path)) as connection:
+            retry_locked(lambda: _create_or_recognise(connection, path), still_wanted)
+
+
+@contextmanager
+def reaching(path: str) -> Iterator[None]:
+    """Turn what the system and SQLite say about a file that can't be opened into something that helps."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}", hint="check the permissions of the file and its folder") from error
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"{path}: {error}", hint="check that the file and its folder can be written") from error
+    except sqlite3.DatabaseError as error:
+        raise NotAWorkspace(f"{path}: {error}", hint="name a new file, or an existing workspace") from error
+
+
+def retry_locked(step: Callable[[], None], still_wanted: Callable[[], bool]) -> None:
+    """Another program may hold SQLite's own locks for a while without knowing of the turn."""
+    while True:
+        try:
+            return step()
+        except sqlite3.OperationalError as error:
+            if not is_locked(error) or not still_wanted():
+                raise
+        pause()
+
+
+def _check_platform() -> None:
+    if sqlite3.sqlite_version_info < (3, 37):
+        raise UnsupportedPlatform(f"SQLite {sqlite3.sqlite_version} is too old", hint="3.37 or newer is needed")
+
+
+def _check_place(path: str) -> None:
+    folder = os.path.dirname(path)
+    if os.path.isdir(path):
+        raise NotAWorkspace(f"{path} is a folder", hint="name a file in it")
+    if not os.path.isdir(folder):
+        raise Unavailable(f"{path}: there is no folder {folder}", hint="create the folder first")
+    if (kind := file_system_of(folder)) in _NETWORK_FILE_SYSTEMS:
+        raise UnsupportedPlatform(
+            f"{path} is on a network file system ({kind}), whose locks can't be trusted", hint="put it on a local disk"
+        )
+
+
+def file_system_of(folder: str) -> str | None:
+    """The type of the file system, where the system tells (Linux)."""
+    device = os.stat(folder).st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo") as mounts:
+            found = [line.split() for line in mounts]
+    except OSError:
+        return None
+    return next((words[words.index("-") + 1] for words in found if words[2] == wanted), None)
+
+
+def _create_empty(path: str) -> None:
+    """SQLite would create the file readable for everybody, so create it first, and only if nothing is there.
+
+    A file that exists is never opened here: closing it would drop the locks that SQLite holds in this process.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _create_or_recognise(connection: sqlite3.Connection, path: str) -> None:
+    if _is_blank(connection):
+        _create(connection, path)
+    _recognise(connection, path)
+    if _value(connection, "PRAGMA journal_mode=WAL") != "wal":
+        raise UnsupportedPlatform(f"{path}: SQLite can't keep a write-ahead log here", hint="put it on a local disk")
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    return not any(
+        _value(connection, question)
+        for question in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
+    )
+
+
+def _create(connection: sqlite3.Connection, path: str) -> None:
+    os.chmod(path, 0o600)  # an empty file that was there before may be readable for others
+    _value(connection, "PRAGMA journal_mode=WAL")
+    workspace = secrets.token_bytes(32)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version={FORMAT}")
+        for table in _TABLES:
+            connection.execute(table)
+        connection.execute("INSERT INTO workspace VALUES (?)", (workspace,))
+        connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
+        connection.execute("INSERT INTO head VALUES (1, 0, ?, 0, '', 0, 0, ?)", (workspace, FORMAT))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _recognise(connection: sqlite3.Connection, path: str) -> None:
+    if _value(connection, "PRAGMA application_id") != APPLICATION_ID:
+        raise NotAWorkspace(f"{path} belongs to another program", hint="name a new file, or an existing workspace")
+    if (found := _value(connection, "PRAGMA user_version")) > FORMAT:
+        raise NewerFormat(f"{path} has format {found}; this software reads up to {FORMAT}")
+
+
+def _value(connection: sqlite3.Connection, question: str) -> int | str:
+    return connection.execute(question).fetchone()[0]

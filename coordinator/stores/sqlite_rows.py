@@ -1,0 +1,211 @@
+"""What a SQLite transaction can read and write: the statements, and nothing about when they run."""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any, Final
+
+from coordinator.errors import Closed, Unavailable
+from coordinator.stores.interface import Head, LogRow, RowExists, ViewRow
+
+_LARGEST_PIECE: Final = 256
+_LOG_COLUMNS: Final = ", ".join(LogRow._fields)
+_VIEW_COLUMNS: Final = ", ".join(ViewRow._fields)
+
+_HEAD: Final = f"SELECT {', '.join(Head._fields)} FROM head"
+_SET_HEAD: Final = f"UPDATE head SET ({', '.join(Head._fields)}) = (?, ?, ?, ?, ?, ?, ?)"
+_ROW: Final = "SELECT body FROM views WHERE view = ? AND key = ?"
+_ROWS: Final = (
+    "SELECT view, key, body FROM (VALUES {}) AS asked CROSS JOIN views ON view = asked.column1 AND key = asked.column2"
+)
+_EVENT: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position = ?"
+_AT: Final = "SELECT at FROM events WHERE position = ?"
+_EVENTS: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ?"
+_SORTED: Final = "SELECT up_to FROM sorted"
+_STREAM: Final = (
+    f"SELECT {', '.join('events.' + column for column in LogRow._fields)} FROM streams CROSS JOIN events USING (position) "
+    "WHERE streams.stream = ? AND streams.position > ? ORDER BY streams.position LIMIT ?"
+)
+_STREAM_TAIL: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position > ? AND stream = ? ORDER BY position LIMIT ?"
+_SORT: Final = (
+    "INSERT INTO streams SELECT stream, position FROM events WHERE position > (SELECT up_to FROM sorted) "
+    "ORDER BY stream, position"
+)
+_SORTED_ALL: Final = "UPDATE sorted SET up_to = (SELECT position FROM head)"
+_RECEIPT: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE receipt = ? AND actor = ?"
+_RECEIPTS: Final = (
+    f"SELECT {_LOG_COLUMNS} FROM (VALUES {{}}) AS asked "
+    "CROSS JOIN events ON receipt = asked.column1 AND actor = asked.column2"
+)
+_APPEND: Final = f"INSERT INTO events({_LOG_COLUMNS}) VALUES {{}}"
+_PUT: Final = (
+    f"INSERT INTO views({_VIEW_COLUMNS}) VALUES {{}} ON CONFLICT(view, key) "
+    "DO UPDATE SET bucket = excluded.bucket, rank = excluded.rank, body = excluded.body"
+)
+_DELETE: Final = (
+    "DELETE FROM views WHERE rowid IN (SELECT views.rowid FROM (VALUES {}) AS asked "
+    "CROSS JOIN views ON view = asked.column1 AND key = asked.column2)"
+)
+
+_HINTS: Final = {
+    sqlite3.SQLITE_FULL: "free some space on the disk",
+    sqlite3.SQLITE_IOERR: "check the disk",
+    sqlite3.SQLITE_READONLY: "check the permissions of the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "check that the file and its folder are still there",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; audit it, and restore a backup",
+    sqlite3.SQLITE_NOTADB: "the file is damaged; audit it, and restore a backup",
+    sqlite3.SQLITE_BUSY: "another program keeps the file locked",
+}
+
+
+class SqliteSnapshot:
+    """See `interface.Snapshot`.
+
+    A failed statement ends the whole transaction, because SQLite may have rolled it back already: whoever swallows
+    the error can't go on and write half of what was meant.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._execute = connection.execute
+        self.failure: BaseException | None = None
+
+    def head(self) -> Head:
+        return Head._make(self._all(_HEAD)[0])
+
+    def row(self, view: str, key: str) -> str | None:
+        found = self._all(_ROW, (view, key))
+        return found[0][0] if found else None
+
+    def rows(self, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        return {(view, key): body for view, key, body in self._in_pieces(_ROWS, asked)}
+
+    def bucket(
+        self, view: str, bucket: str, *, limit: int, after: tuple[int, str] | None = None, up_to: int | None = None
+    ) -> list[ViewRow]:
+        sql = f"SELECT {_VIEW_COLUMNS} FROM views WHERE view = ? AND bucket = ?"
+        if bucket:
+            sql += " AND bucket <> ''"  # says that the index may be used
+        values: list[str | int] = [view, bucket]
+        if after is not None:
+            sql += " AND (rank, key) > (?, ?)"
+            values += after
+        if up_to is not None:
+            sql += " AND rank <= ?"
+            values.append(up_to)
+        return [ViewRow._make(row) for row in self._all(sql + " ORDER BY rank, key LIMIT ?", [*values, limit])]
+
+    def range(self, view: str, low: str, high: str | None, *, limit: int) -> list[ViewRow]:
+        sql = f"SELECT {_VIEW_COLUMNS} FROM views WHERE view = ? AND key >= ?"
+        values: list[str | int] = [view, low]
+        if high is not None:
+            sql += " AND key < ?"
+            values.append(high)
+        return [ViewRow._make(row) for row in self._all(sql + " ORDER BY key LIMIT ?", [*values, limit])]
+
+    def event(self, position: int) -> LogRow | None:
+        found = self._all(_EVENT, (position,))
+        return LogRow._make(found[0]) if found else None
+
+    def events(self, *, after: int, limit: int, stream: str | None = None) -> list[LogRow]:
+        if stream is None:
+            return [LogRow._make(row) for row in self._all(_EVENTS, (after, limit))]
+        up_to = self._all(_SORTED)[0][0]
+        found = self._all(_STREAM, (stream, after, limit)) if after < up_to else []
+        if len(found) < limit:
+            found += self._all(_STREAM_TAIL, (max(after, up_to), stream, limit - len(found)))
+        return [LogRow._make(row) for row in found]
+
+    def receipt(self, actor: str, receipt: str) -> LogRow | None:
+        found = self._all(_RECEIPT, (receipt, actor))
+        return LogRow._make(found[0]) if found else None
+
+    def receipts(self, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], LogRow]:
+        swapped = [(receipt, actor) for actor, receipt in asked]
+        found = map(LogRow._make, self._in_pieces(_RECEIPTS, swapped))
+        return {(row.actor or "", row.receipt or ""): row for row in found}
+
+    def position_at(self, at: int) -> int:
+        """Log time never runs back and positions have no gaps, so no index is needed."""
+        return bisect_right(range(1, self.head().position + 1), at, key=lambda p: self._all(_AT, (p,))[0][0])
+
+    def end(self) -> None:
+        """Whoever kept it can't use it any more."""
+        self.failure = Closed("the transaction is over")
+
+    def _in_pieces(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+        """Run the statement with many rows at a time.
+
+        Each step of a statement lets other threads run, and a busy one gives the interpreter back only after 5 ms.
+        So there should be few steps, but also few sizes, because each is a statement that is kept prepared: the
+        sizes are the numbers with three significant bits.
+        """
+        waiting, answers = list(rows), list[tuple[Any, ...]]()
+        done = 0
+        while left := len(waiting) - done:
+            rest = max(left.bit_length() - 3, 0)
+            size = min(_LARGEST_PIECE, left >> rest << rest)
+            piece = waiting[done : done + size]
+            answers += self._all(_spread(sql, size, len(piece[0])), list(chain.from_iterable(piece)))
+            done += size
+        return answers
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            return self._execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            self.failure = explain(error)
+            raise self.failure from error
+        except BaseException as error:  # a value that SQLite can't hold, or the thread is being stopped
+            self.failure = error
+            raise
+
+
+class SqliteTransaction(SqliteSnapshot):
+    """See `interface.Transaction`. `written` counts rows, so that a checkpoint comes when it is due."""
+
+    written = 0
+
+    def append(self, rows: Sequence[LogRow], head: Head) -> None:
+        self.written += len(rows) + 1
+        self._in_pieces(_APPEND, rows)
+        self._all(_SET_HEAD, head)
+
+    def put(self, rows: Sequence[ViewRow]) -> None:
+        self.written += len(rows)
+        self._in_pieces(_PUT, rows)
+
+    def delete(self, keys: Sequence[tuple[str, str]]) -> None:
+        self.written += len(keys)
+        self._in_pieces(_DELETE, keys)
+
+    def sort_streams(self) -> None:
+        """Enter the events since the last time into the index of streams."""
+        self._all(_SORT)
+        self._all(_SORTED_ALL)
+
+
+def explain(error: sqlite3.Error) -> Exception:
+    """What went wrong inside a transaction, in the words of the store's callers."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code in (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID):
+        return RowExists(str(error))
+    if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
+        return error  # a mistake in the program
+    return Unavailable(f"SQLite: {error}", hint=_HINTS.get(code & 0xFF, ""))
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Whether SQLite said only "not now". The low byte is the error, the rest its variety."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+@cache
+def _spread(sql: str, rows: int, columns: int) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return sql.format(", ".join([row] * rows))

@@ -1,0 +1,137 @@
+"""The turn: the right to write to a workspace, held by one process at a time.
+
+SQLite's own lock would be enough to keep writers apart, but not to be fair to them: with it alone, one of eight
+writers waited eight seconds. So whoever wants to write, open, checkpoint or close first takes an `flock` on a file
+beside the database. The kernel frees it when its holder dies, however it dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import struct
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from coordinator.stores.interface import TurnTaken
+
+_SHORTEST_PAUSE_S = 0.0001
+_LONGEST_PAUSE_S = 0.0006
+_NOTE = struct.Struct("<QQ")
+
+_open_turns: weakref.WeakSet[Turn] = weakref.WeakSet()
+
+
+class Turn:
+    """One process's way to the turn of one workspace. Not for use by several threads at once."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = _open(path)
+        _open_turns.add(self)
+
+    def take(self, still_wanted: Callable[[], bool]) -> None:
+        """Wait for the turn for as long as `still_wanted` says yes.
+
+        A blocking `flock` cannot time out, so it is tried at short intervals; that they are random keeps a process
+        from missing the moment again and again.
+
+        Raises:
+            TurnTaken: it is not wanted any more; names the holder where that can be known.
+        """
+        while True:
+            while not self._try():
+                if not still_wanted():
+                    raise TurnTaken(self.holder())
+                pause()
+            if os.fstat(self._fd).st_nlink:
+                return
+            self._follow()
+
+    def give_back(self) -> None:
+        """Let others have it. Harmless in a forked child, where the descriptor is gone."""
+        if self._fd >= 0:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    @contextmanager
+    def held(self, still_wanted: Callable[[], bool]) -> Iterator[None]:
+        self.take(still_wanted)
+        try:
+            yield
+        finally:
+            self.give_back()
+
+    def read_note(self) -> tuple[int, int]:
+        """Two numbers that the processes share by way of the file; zeroes at first. Only for the holder."""
+        found = os.pread(self._fd, _NOTE.size, 0)
+        return _NOTE.unpack(found) if len(found) == _NOTE.size else (0, 0)
+
+    def write_note(self, first: int, second: int) -> None:
+        """Never synced: the note is a hint, and a lost one costs a checkpoint that was not due."""
+        os.pwrite(self._fd, _NOTE.pack(first, second), 0)
+
+    def holder(self) -> int | None:
+        """The process that holds the turn now, where the system tells."""
+        with suppress(OSError):
+            return lock_holder("FLOCK", os.fstat(self._fd))
+        return None
+
+    def close(self) -> None:
+        """Closing also gives the turn back."""
+        fd, self._fd = self._fd, -1
+        _open_turns.discard(self)
+        if fd >= 0:
+            os.close(fd)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _follow(self) -> None:
+        """Somebody removed the file: what others lock now is a new one, so lock that."""
+        os.close(self._fd)
+        self._fd = _open(self.path)
+
+
+def pause() -> None:
+    time.sleep(random.uniform(_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S))
+
+
+def lock_holder(kind: str, file: os.stat_result, byte: int | None = None) -> int | None:
+    """Who holds a lock of this kind ("FLOCK", "POSIX") on the file, and on that byte of it; None if nobody knows.
+
+    Only Linux has `/proc/locks`; elsewhere, and for a holder in another container, the answer is None.
+    """
+    try:
+        with open("/proc/locks") as locks:
+            found = [line.split() for line in locks]
+    except OSError:
+        return None
+    device_and_inode = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    for words in found:
+        if len(words) != 8 or words[1] != kind or words[5] != device_and_inode:
+            continue
+        if byte is not None and words[6] != str(byte):
+            continue
+        pid = int(words[4])
+        return pid if pid > 0 else None
+    return None
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _close_in_child() -> None:
+    """A forked child inherits the descriptor and with it the lock, which would outlive the parent."""
+    for turn in list(_open_turns):
+        turn.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

@@ -1,0 +1,108 @@
+"""Tokens: the secret of one claim, and how it is drawn so that the log never holds it.
+
+The log holds a nonce and the SHA-256 of the token. Whoever has the workspace key can make the token again from the
+nonce, so a retry is given the original token; whoever has only the log learns nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import sha256
+from hmac import compare_digest
+from hmac import digest as hmac_digest
+from typing import Any, Final, NamedTuple, NoReturn
+
+from coordinator.errors import InvalidInput, Unavailable
+from coordinator.limits import kind
+
+_HEX: Final = re.compile(r"[0-9a-fA-F]{64}")
+
+
+class Token:
+    """The 256-bit secret that every later write of a claim must show. Shows itself only through `reveal()`.
+
+    Attributes:
+        digest: SHA-256 of the secret, in hex; the log holds it.
+    """
+
+    __slots__ = ("_secret", "digest")
+
+    _secret: bytes
+    digest: str
+
+    def __init__(self, secret: bytes) -> None:
+        if type(secret) is not bytes or len(secret) != 32:
+            raise ValueError("a token is made of 32 bytes")
+        object.__setattr__(self, "_secret", secret)
+        object.__setattr__(self, "digest", sha256(secret).hexdigest())
+
+    @classmethod
+    def parse(cls, field: str, text: object) -> Token:
+        """The token that `reveal()` wrote as `text`. A token is returned as it is."""
+        if isinstance(text, Token):
+            return text
+        if not isinstance(text, str):
+            raise InvalidInput(field, f"must be a token or its text, not {kind(text)}")
+        if not _HEX.fullmatch(text):
+            raise InvalidInput(field, "is not a token", hint="a token is 64 hex digits, as reveal() writes it")
+        return cls(bytes.fromhex(text))
+
+    def reveal(self) -> str:
+        """The secret itself, 64 hex digits. Keep it out of logs and messages."""
+        return self._secret.hex()
+
+    def __eq__(self, other: object) -> bool:
+        return compare_digest(self._secret, other._secret) if isinstance(other, Token) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return "Token(…)"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError("a token cannot be changed")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a token cannot be changed")
+
+    def __copy__(self) -> Token:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Token:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a token is not pickled by accident: use reveal() and Token.parse()")
+
+
+class Nonce(NamedTuple):
+    """What the event of a new lease holds: enough to make its token again, for whoever has the key."""
+
+    value: str
+    token_digest: str
+
+
+def draw(key: bytes, randomness: bytes | None = None) -> Nonce:
+    """A new nonce and the digest of its token."""
+    value = (os.urandom(16) if randomness is None else randomness).hex()
+    return Nonce(value, sha256(_secret(key, value)).hexdigest())
+
+
+def derive(key: bytes, nonce: str, expected_digest: str) -> Token:
+    """The token of `nonce`, handed out only if it is the one whose digest the event holds."""
+    token = Token(_secret(key, nonce))
+    if not compare_digest(token.digest.encode(), expected_digest.encode()):
+        raise Unavailable(
+            "the workspace key does not fit this log: it makes another token than the one that was handed out",
+            hint="restore the key that belongs to this log; until then its claims can only lapse",
+        )
+    return token
+
+
+def _secret(key: bytes, nonce: str) -> bytes:
+    return hmac_digest(key, nonce.encode(), "sha256")

@@ -1,0 +1,368 @@
+"""The writer: gathers the commands that wait, and runs them in batches on the store's thread.
+
+Callers are coroutines (`ask`), timers that renew leases and blocks that end (`post`). All use one queue. What is asked
+is answered only after COMMIT; what is not wanted any more when its batch is drawn is dropped; after that it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import takewhile
+from queue import Empty, SimpleQueue
+
+from coordinator.commands import type_of
+from coordinator.errors import Busy, Closed, CoordinatorError, OutcomeUnknown, Unavailable
+from coordinator.execute import Journal, Outcome, Request, commit, undo_unheard
+from coordinator.limits import BATCH
+from coordinator.stores.interface import CommitUnknown, Store, TurnTaken
+
+log = logging.getLogger("coordinator")
+
+_ORPHAN_CHECK_S = 0.5  # how soon a writer notices that the program ended without closing
+_RETRY_PAUSE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRecord:
+    """What `observe` is told of each command.
+
+    Attributes:
+        type: the command's type, such as `claim_job`.
+        actor: who asked.
+        outcome: "ok", "repeated" (known receipt), "nothing" (nothing to change), or the code of the refusal or error.
+        queue_s: seconds from the call until its batch was drawn.
+        commit_s: seconds from then until the batch was on disk.
+        batch: number of commands in that batch.
+        position: log position of its first event, or of the record of its refusal.
+    """
+
+    type: str
+    actor: str
+    outcome: str
+    queue_s: float
+    commit_s: float
+    batch: int
+    position: int | None
+
+
+class Call:
+    """One request on its way. Exactly one of `future` and `done` hears of its outcome, or nobody does."""
+
+    __slots__ = ("asked_at", "deadline", "done", "drawn_at", "future", "kept", "request", "unknown")
+
+    def __init__(
+        self,
+        request: Request | None,
+        deadline: float,
+        asked_at: float,
+        future: asyncio.Future[Outcome] | None = None,
+        done: Callable[[Outcome], None] | None = None,
+    ) -> None:
+        self.request = request  # None: only look whether a lease has lapsed
+        self.deadline = deadline
+        self.asked_at = asked_at
+        self.drawn_at = asked_at
+        self.future = future
+        self.done = done
+        self.kept = False  # runs although its caller has gone
+        self.unknown = False  # a COMMIT with it failed, and it has not been asked again yet
+
+    def unwanted(self) -> bool:
+        return self.future is not None and self.future.cancelled() and not self.kept and not self.unknown
+
+
+class Writer:
+    """Feeds one store from one event loop.
+
+    Args:
+        journal: what is kept from batch to batch.
+        loop: where callers wait.
+        busy_timeout_s: how long a command may wait for the turn before it ends with `Busy`.
+        committed: called on the loop after each commit.
+        observe: called on the loop with a record of each command.
+        orphaned: called on the store's thread when the program ends without closing.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        busy_timeout_s: float,
+        committed: Callable[[], None],
+        observe: Callable[[CommandRecord], None] | None = None,
+        orphaned: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._journal = journal
+        self._loop = loop
+        self._timeout_s = busy_timeout_s
+        self._committed = committed
+        self._observe = observe
+        self._orphaned = orphaned
+        self._queue: SimpleQueue[Call | None] = SimpleQueue()
+        self._waiting: deque[Call] = deque()
+        self._tick_posted = False
+        self._limit = BATCH
+        self._closing = False
+        self._broken = False  # the store must be reopened first
+        self._ended: CoordinatorError | None = None
+        self._ending = threading.Lock()  # so that no call slips into the queue behind the last look at it
+
+    # From any thread
+
+    async def ask(self, request: Request) -> Outcome:
+        """The outcome of one request, on the loop. If the caller is cancelled, it runs once or not at all."""
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._put(self._call(request, future))
+        try:
+            outcome = await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self._unheard(request, future.result())
+            raise
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome
+
+    def send(self, request: Request) -> asyncio.Future[Outcome]:
+        """Queue a request that runs even if nobody waits for its outcome any more, from the loop."""
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        call = self._call(request, future)
+        call.kept = True
+        self._put(call)
+        return future
+
+    def post(self, request: Request, done: Callable[[Outcome], None] | None = None) -> None:
+        """Queue a request that nobody can cancel. `done` is called on the store's thread.
+
+        Raises:
+            Closed: the writer has ended.
+        """
+        self._put(self._call(request, done=done))
+
+    def tick(self) -> None:
+        """Have due leases recorded as lapsed, by a batch that may be empty."""
+        if self._tick_posted:
+            return
+        self._tick_posted = True
+        try:
+            self._put(self._call(None))
+        except CoordinatorError:
+            log.debug("no tick: the writer has ended")
+
+    def close(self) -> None:
+        """Let the writer finish what waits, and end."""
+        self._queue.put(None)
+
+    def _call(
+        self,
+        request: Request | None,
+        future: asyncio.Future[Outcome] | None = None,
+        done: Callable[[Outcome], None] | None = None,
+    ) -> Call:
+        asked_at = time.monotonic()
+        return Call(request, asked_at + self._timeout_s, asked_at, future, done)
+
+    def _put(self, call: Call) -> None:
+        with self._ending:
+            if self._ended is not None:
+                raise copy(self._ended)
+            self._queue.put(call)
+
+    # On the store's thread
+
+    def run(self, store: Store) -> None:
+        """Serve until closed. Whatever ends it, nobody is left waiting."""
+        try:
+            while self._next():
+                if self._waiting:
+                    self._serve(store)
+            self._end(Closed("the coordinator is closed"))
+        except BaseException as error:
+            log.exception("the writer stopped")
+            self._end(Unavailable(f"the writer stopped: {error}"))
+            raise
+
+    def _next(self) -> bool:
+        """Wait until there is something to do; False when there will be nothing any more."""
+        self._gather()
+        while not self._waiting:
+            if self._closing:
+                return False
+            try:
+                call = self._queue.get(timeout=_ORPHAN_CHECK_S)
+            except Empty:
+                if not threading.main_thread().is_alive():
+                    self._orphaned()
+                    return False
+                continue
+            self._accept(call)
+            self._gather()
+        return True
+
+    def _gather(self) -> None:
+        while True:
+            try:
+                self._accept(self._queue.get_nowait())
+            except Empty:
+                return
+
+    def _accept(self, call: Call | None) -> None:
+        if call is None:
+            self._closing = True
+        else:
+            self._waiting.append(call)
+
+    def _serve(self, store: Store) -> None:
+        """One batch, or one failure to have one."""
+        batch: list[Call] = []
+
+        def draw_batch() -> list[Request]:
+            self._draw(batch)
+            return [call.request for call in batch if call.request is not None]
+
+        try:
+            if self._broken:
+                store.reopen()
+                self._broken = False
+            outcomes = commit(store, draw_batch, self._journal, still_wanted=self._still_wanted)
+        except TurnTaken as taken:
+            self._expire(self._busy(taken.holder))
+        except CommitUnknown as error:
+            self._broken = True
+            self._try_again(batch, Unavailable(f"COMMIT failed: {error.__cause__ or error}"), unknown=True)
+        except Unavailable as error:
+            self._try_again(batch, error)
+        except CoordinatorError as error:
+            self._waiting.extendleft(reversed(batch))
+            self._refuse(len(self._waiting), error)  # waiting would not help
+        else:
+            self._limit = BATCH
+            self._answer(batch, outcomes)
+
+    def _still_wanted(self) -> bool:
+        self._gather()
+        return not self._waiting or time.monotonic() < self._waiting[0].deadline
+
+    def _draw(self, batch: list[Call]) -> None:
+        """What waits now, without those whose callers have gone; the oldest first."""
+        self._gather()
+        drawn_at = time.monotonic()
+        while self._waiting and len(batch) < self._limit:
+            call = self._waiting.popleft()
+            if call.request is None:
+                self._tick_posted = False
+            if not call.unwanted():
+                call.drawn_at = drawn_at
+                batch.append(call)
+
+    def _busy(self, holder: int | None) -> Busy:
+        by = f" by process {holder}" if holder is not None else ""
+        return Busy(f"the turn was held{by} for more than {self._timeout_s:g} s")
+
+    def _try_again(self, batch: Sequence[Call], error: CoordinatorError, *, unknown: bool = False) -> None:
+        """Put a batch back that failed as a whole, each command for itself now, until its time is up.
+
+        A command of an unknown outcome is asked again with its receipt: if it was applied, the log knows.
+        """
+        for call in batch:
+            call.unknown = call.unknown or unknown
+            if call.request is not None:
+                call.request.fresh = False
+        self._waiting.extendleft(reversed(batch))
+        self._limit = 1
+        self._expire(error)
+        time.sleep(_RETRY_PAUSE_S)
+
+    def _expire(self, error: CoordinatorError) -> None:
+        """Answer those whose time is up; they wait in the order in which they were asked."""
+        now = time.monotonic()
+        late = (self._closing or call.deadline <= now for call in self._waiting)
+        self._refuse(sum(1 for _ in takewhile(bool, late)), error)
+
+    def _refuse(self, count: int, error: CoordinatorError) -> None:
+        calls = [self._waiting.popleft() for _ in range(count)]
+        calls = [call for call in calls if call.request is not None]
+        self._answer(calls, [Outcome(error=_error_for(call, error)) for call in calls])
+
+    def _answer(self, batch: Sequence[Call], outcomes: Sequence[Outcome]) -> None:
+        done_at = time.monotonic()
+        answered = list(zip([call for call in batch if call.request is not None], outcomes, strict=False))
+        for call, outcome in answered:
+            if call.done is not None:
+                call.done(outcome)
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, answered, done_at)
+        except RuntimeError:  # the loop was closed in the middle
+            for call, outcome in answered:
+                if call.future is not None and call.request is not None:
+                    self._unheard(call.request, outcome)
+
+    def _end(self, error: CoordinatorError) -> None:
+        with self._ending:
+            self._ended = error
+            self._gather()
+        self._refuse(len(self._waiting), error)
+
+    # On the loop
+
+    def _deliver(self, answered: Sequence[tuple[Call, Outcome]], done_at: float) -> None:
+        for call, outcome in answered:
+            if call.future is not None and call.request is not None:
+                if call.future.done():
+                    self._unheard(call.request, outcome)
+                else:
+                    call.future.set_result(outcome)
+        self._committed()
+        if self._observe is not None:
+            for call, outcome in answered:
+                self._tell(self._observe, call, outcome, len(answered), done_at)
+
+    def _tell(
+        self, observe: Callable[[CommandRecord], None], call: Call, outcome: Outcome, batch: int, done_at: float
+    ) -> None:
+        if call.request is None:
+            return
+        record = CommandRecord(
+            type=type_of(call.request.command),
+            actor=call.request.actor,
+            outcome=_name(outcome),
+            queue_s=call.drawn_at - call.asked_at,
+            commit_s=done_at - call.drawn_at,
+            batch=batch,
+            position=outcome.position,
+        )
+        try:
+            observe(record)
+        except Exception:
+            log.exception("the observer failed")
+
+    def _unheard(self, request: Request, outcome: Outcome) -> None:
+        """A claim that its caller cannot ask for again, for want of the receipt, would only block others."""
+        undo = undo_unheard(request, outcome)
+        if undo is not None:
+            try:
+                self.post(undo)
+            except CoordinatorError:
+                log.warning("a claim of %s was left to lapse: its caller had gone", request.actor)
+
+
+def _error_for(call: Call, error: CoordinatorError) -> CoordinatorError:
+    if not call.unknown or call.request is None:
+        return copy(error)  # each caller raises its own
+    return OutcomeUnknown(f"whether it was applied is unknown: {error}", receipt=call.request.receipt)
+
+
+def _name(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return outcome.error.code if isinstance(outcome.error, CoordinatorError) else "failed"
+    if outcome.answer is None:
+        return "nothing"
+    return "repeated" if outcome.repeated else "ok"

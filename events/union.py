@@ -1,0 +1,45 @@
+"""All events there are."""
+
+from __future__ import annotations
+
+from events.commands import CommandRefused
+from events.jobs import (
+    JobAccepted,
+    JobAdded,
+    JobBlocked,
+    JobCancelled,
+    JobClaimed,
+    JobFailed,
+    JobLapsed,
+    JobNoted,
+    JobRejected,
+    JobReleased,
+    JobRenewed,
+    JobReopened,
+    JobReserved,
+    JobRevised,
+    JobRevoked,
+    JobSubmitted,
+    JobUnblocked,
+)
+
+AnyEvent = (
+    JobAdded
+    | JobRevised
+    | JobClaimed
+    | JobRenewed
+    | JobNoted
+    | JobReserved
+    | JobSubmitted
+    | JobFailed
+    | JobReleased
+    | JobLapsed
+    | JobRevoked
+    | JobCancelled
+    | JobAccepted
+    | JobRejected
+    | JobReopened
+    | JobUnblocked
+    | JobBlocked
+    | CommandRefused
+)

@@ -1,0 +1,1 @@
+"""Folds: keyed rows derived from events. Pure functions; they import only `events`."""

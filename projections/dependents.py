@@ -1,0 +1,42 @@
+"""Who waits for a job: one row a pair, found by a range over the dependency."""
+
+from __future__ import annotations
+
+import msgspec
+
+from events.envelope import Envelope
+from events.jobs import JobAdded, JobRevised
+from projections.projection import Changes, Get, Projection
+
+_SEPARATOR = "\x1f"  # no id can hold a control character
+
+
+class DependentRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    dependency: str
+    job: str
+
+
+def dependents_range(dependency: str) -> tuple[str, str]:
+    """The lowest key of the rows that wait for `dependency`, and the first key behind them."""
+    return dependency + _SEPARATOR, dependency + chr(ord(_SEPARATOR) + 1)
+
+
+def place(row: DependentRow) -> tuple[str, int]:
+    return "", 0
+
+
+def _key(dependency: str, job: str) -> str:
+    return dependency + _SEPARATOR + job
+
+
+def _defined(event: JobAdded | JobRevised, envelope: Envelope, get: Get[DependentRow]) -> Changes[DependentRow]:
+    if isinstance(event, JobRevised):
+        for dependency in event.dropped:
+            yield _key(dependency, event.job), None
+    for dependency in event.depends_on:
+        yield _key(dependency, event.job), DependentRow(dependency=dependency, job=event.job)
+
+
+DEPENDENTS = Projection(
+    name="dependents", row=DependentRow, place=place, folds={JobAdded: _defined, JobRevised: _defined}
+)

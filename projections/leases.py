@@ -1,0 +1,103 @@
+"""One row a subject: its latest lease, and how it ended.
+
+The row stays after the end, so that a token that comes too late can be told why: superseded, lapsed or ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from events.envelope import Envelope
+from events.jobs import (
+    JobCancelled,
+    JobClaimed,
+    JobEvent,
+    JobFailed,
+    JobLapsed,
+    JobReleased,
+    JobRenewed,
+    JobReserved,
+    JobRevoked,
+    JobSubmitted,
+)
+from projections.projection import Changes, Fold, Get, Projection
+
+End = Literal["submitted", "failed", "released", "lapsed", "revoked", "cancelled"]
+
+
+class LeaseRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The latest lease on `subject`. `fence` is the position of the event that granted it; times are µs of log time."""
+
+    subject: str
+    actor: str
+    attempt: int
+    fence: int
+    token_digest: str
+    lease_us: int
+    lease_until: int
+    paths: tuple[str, ...] = ()
+    ended: End | None = None
+
+
+def place(row: LeaseRow) -> tuple[str, int]:
+    return ("live" if row.ended is None else "ended"), row.lease_until
+
+
+def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
+    row = LeaseRow(
+        subject=event.stream,
+        actor=event.worker,
+        attempt=event.attempt,
+        fence=envelope.position,
+        token_digest=event.token_digest,
+        lease_us=event.lease_us,
+        lease_until=event.lease_until,
+        paths=event.paths,
+    )
+    return ((row.subject, row),)
+
+
+def _changed(evolve: Callable[[Any, LeaseRow], LeaseRow]) -> Fold[LeaseRow]:
+    def fold(event: JobEvent, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
+        row = get(event.stream)
+        return () if row is None else ((row.subject, evolve(event, row)),)
+
+    return fold
+
+
+def _renewed(event: JobRenewed, row: LeaseRow) -> LeaseRow:
+    return replace(row, lease_us=event.lease_us, lease_until=event.lease_until)
+
+
+def _reserved(event: JobReserved, row: LeaseRow) -> LeaseRow:
+    return replace(row, paths=event.paths)
+
+
+def _cancelled(event: JobCancelled, row: LeaseRow) -> LeaseRow:
+    return row if event.attempt is None else replace(row, ended="cancelled", paths=())
+
+
+def _ended(how: End) -> Callable[[Any, LeaseRow], LeaseRow]:
+    return lambda event, row: replace(row, ended=how, paths=())
+
+
+LEASES = Projection(
+    name="leases",
+    row=LeaseRow,
+    place=place,
+    folds={
+        JobClaimed: _claimed,
+        JobRenewed: _changed(_renewed),
+        JobReserved: _changed(_reserved),
+        JobSubmitted: _changed(_ended("submitted")),
+        JobFailed: _changed(_ended("failed")),
+        JobReleased: _changed(_ended("released")),
+        JobLapsed: _changed(_ended("lapsed")),
+        JobRevoked: _changed(_ended("revoked")),
+        JobCancelled: _changed(_cancelled),
+    },
+)

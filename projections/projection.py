@@ -1,0 +1,43 @@
+"""What a projection is: for each type of event, a pure function to the rows that it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from events.envelope import Envelope
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+Get = Callable[[str], Row | None]
+"""Gives the row that stands under a key now."""
+
+Changes = Iterable[tuple[str, Row | None]]
+"""Keys with their new rows; None removes one."""
+
+Fold = Callable[[Any, Envelope, Get[Row]], Changes[Row]]
+"""A pure function of one event, its envelope and the rows before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection(Generic[Row]):
+    """Keyed rows that are folded from events.
+
+    Attributes:
+        name: the view under which the rows are stored.
+        row: the type of its rows.
+        place: bucket and rank of a row, by which it is scanned.
+        folds: what to do with which type of event; others pass by.
+    """
+
+    name: str
+    row: type[Row]
+    place: Callable[[Row], tuple[str, int]]
+    folds: Mapping[type, Fold[Row]]
+    decode: Callable[[str | bytes], Row] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decode", msgspec.json.Decoder(self.row).decode)
