@@ -147,7 +147,9 @@ class Claim:
         Raises:
             PathClash: names each clash, its holder and until when.
         """
-        command = ReservePaths(job=self._held.job, token_digest=self._held.token_digest, paths=normalise("paths", paths))
+        command = ReservePaths(
+            job=self._held.job, token_digest=self._held.token_digest, paths=normalise("paths", paths)
+        )
         outcome = await self._held.ask(command, receipt, context)
         if outcome.answer is None:  # they were held already
             return self._held.paths
@@ -160,7 +162,9 @@ class Claim:
         self, result: Payload | None = None, *, receipt: str | None = None, context: str | None = None
     ) -> JobRef:
         """Hand in the result. The claim ends and its paths are free; the job waits for its review, if it wants one."""
-        command = SubmitJob(job=self._held.job, token_digest=self._held.token_digest, result=Raw(encode("result", result)))
+        command = SubmitJob(
+            job=self._held.job, token_digest=self._held.token_digest, result=Raw(encode("result", result))
+        )
         return await self._end(command, receipt, context)
 
     async def fail(self, reason: str, *, receipt: str | None = None, context: str | None = None) -> JobRef:

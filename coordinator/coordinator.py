@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
 from typing import TypeVar
-
-import anyio
 
 from coordinator import limits
 from coordinator.agent import Agent
 from coordinator.certain import certainly
 from coordinator.clock import Clock, SystemClock, origin
 from coordinator.errors import Closed, InvalidInput, UnsupportedEventLoop
-from coordinator.execute import Journal, Request, now
+from coordinator.execute import Journal
 from coordinator.hosting import Host, host_for
 from coordinator.jobs import Job, JobState
 from coordinator.past import Past
@@ -25,7 +23,7 @@ from coordinator.reads import STATES, Reads
 from coordinator.seen import Seen
 from coordinator.session import Session
 from coordinator.timers import Timers
-from coordinator.waiting import Look, Waiting
+from coordinator.waiting import Waiting
 from coordinator.writer import CommandRecord, Writer
 from projections.jobs import SETTLED
 
@@ -141,7 +139,8 @@ class Coordinator(Reads):
             JobUnknown: there is none of this id.
         """
         job = limits.name("job", job)
-        wanted = frozenset(limits.choice("states", state, STATES) for state in states) or SETTLED
+        named: list[JobState] = [limits.choice("states", state, STATES) for state in states]
+        wanted = frozenset(named) or SETTLED
 
         def look(seen: Seen) -> tuple[Job] | None:
             found = seen.job(job)

@@ -261,7 +261,9 @@ class Batch:
     def _append(self, events: Sequence[AnyEvent], request: Request | None) -> list[Envelope]:
         """Give the events their positions and fold them; nothing is kept if a fold fails."""
         position = self._head.position + len(self._envelopes) + 1
-        envelopes = [_enclose(event, position, i, self._now, self._journal.origin, request) for i, event in enumerate(events)]
+        envelopes = [
+            _enclose(event, position, i, self._now, self._journal.origin, request) for i, event in enumerate(events)
+        ]
         evolve(self._views, envelopes)
         self._envelopes += envelopes
         if request is not None:

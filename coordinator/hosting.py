@@ -112,7 +112,7 @@ class SqliteHost:
     def orphaned(self) -> None:
         for connection in (self._reader, self._writer):
             if connection is not None:
-                connection.stop()
+                connection.stop()  # pyright: ignore[reportUnknownMemberType]
 
     async def close(self) -> None:
         from coordinator.stores.hosted import run_on

@@ -104,7 +104,8 @@ class Job(JobRef):
 
 def job_of(row: JobRow, lease: LeaseRow | None, event_at: EventAt) -> Job:
     """The public job for a row, its lease and the log."""
-    held = row.state == "claimed" and lease is not None
+    if row.state != "claimed":
+        lease = None  # of an attempt that has ended
     return Job(
         id=row.id,
         state=row.state,
@@ -118,7 +119,7 @@ def job_of(row: JobRow, lease: LeaseRow | None, event_at: EventAt) -> Job:
         paths=row.paths,
         depends_on=row.depends_on,
         worker=row.worker,
-        lease_until=to_datetime(lease.lease_until) if held else None,
+        lease_until=None if lease is None else to_datetime(lease.lease_until),
         since=to_datetime(row.since),
         reason=row.reason,
         _payload=_payload(row.payload_at, event_at),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, Union, cast
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, Union, cast
 
 import msgspec
 
@@ -213,13 +213,15 @@ def _refuse_depth(depth: int) -> None:
         raise _Unfit(f"is nested deeper than {limits.PAYLOAD_DEPTH} levels, or contains itself")
 
 
-def _builtins(value: object) -> object:
+def _builtins(value: object, order: Literal["sorted"] | None = "sorted") -> object:
     """A struct, dataclass, model, datetime, … as msgspec does it, still to be checked like everything else."""
     try:
-        return msgspec.to_builtins(value, str_keys=False, order="sorted", enc_hook=_rest)
+        return msgspec.to_builtins(value, str_keys=False, order=order, enc_hook=_rest)
     except RecursionError:
         raise _Unfit(f"is nested deeper than {limits.PAYLOAD_DEPTH} levels, or contains itself") from None
-    except (TypeError, ValueError) as error:  # a set that cannot be sorted, an odd enum, a model that refuses
+    except (TypeError, ValueError) as error:  # what cannot be sorted, an odd enum, a model that refuses
+        if order:
+            _plain(_builtins(value, None), limits.PAYLOAD_DEPTH)  # finds the place, if more than the order is wrong
         raise _Unfit(f"of type {limits.kind(value)} cannot be stored: {error}", _HINT) from error
 
 

@@ -59,7 +59,7 @@ class Reads:
 
     async def jobs(self, *states: JobState, limit: int = _LIMIT) -> list[Job]:
         """Jobs of the states named, or of all, at most `limit` of each; within a state in the order of claiming."""
-        wanted = [limits.choice("states", state, STATES) for state in states] or STATES
+        wanted: list[JobState] = [limits.choice("states", state, STATES) for state in states or STATES]
         limit = limits.whole("limit", limit, 1, 1_000_000)
         return await self._see(lambda seen: [job for state in wanted for job in seen.jobs(state, limit)])
 

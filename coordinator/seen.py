@@ -119,5 +119,3 @@ class Seen:
             position += 1
             event = lapse(lease, self.views)
             evolve(self.views, [Envelope(position, now, None, None, None, None, None, position, event)])
-
-

@@ -1,4 +1,4 @@
-"""The block in which a claim is worked on: renewed, cancelled if the claim is lost, and ended in every way it can end."""
+"""The block in which a claim is worked on: renewed, cancelled if the claim is lost, ended however it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row a job: its state and what decides about it. Bodies (payload, result, note) stay in the log; the row points."""
+"""One row a job: its state and what decides about it. Bodies (payload, result, note) stay in the log."""
 
 from __future__ import annotations
 

@@ -46,9 +46,7 @@ def _reserved(event: JobReserved, envelope: Envelope, get: Get[ReservationRow]) 
         yield path_key(path), row
 
 
-def _freed(
-    event: AttemptEnded | JobCancelled, envelope: Envelope, get: Get[ReservationRow]
-) -> Changes[ReservationRow]:
+def _freed(event: AttemptEnded | JobCancelled, envelope: Envelope, get: Get[ReservationRow]) -> Changes[ReservationRow]:
     return [(path_key(path), None) for path in event.paths]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections import ChainMap, OrderedDict, UserDict, defaultdict, namedtuple
+from collections import ChainMap, OrderedDict, UserDict, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 from uuid import UUID
 
 import msgspec
@@ -53,6 +53,11 @@ class Shape(msgspec.Struct, tag="shape", omit_defaults=True, kw_only=True):
 
 class Row(TypedDict):
     id: int
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int
 
 
 class Model:
@@ -185,7 +190,7 @@ def test_mappings_dataclasses_structs_and_models_go_in_nested_too(value: Any, st
         (Level.HIGH, 3),
         (Ratio(0.5), 0.5),
         ((1, 2), [1, 2]),
-        (namedtuple("Pair", "a b")(1, 2), [1, 2]),
+        (Pair(1, 2), [1, 2]),
         ({3, 1, 2}, [1, 2, 3]),
         (frozenset({"b", "a"}), ["a", "b"]),
         ({"b", 1, None}, ["b", 1, None]),
@@ -231,7 +236,9 @@ def test_values_that_json_lacks_are_stored_as_msgspec_writes_them(value: Any, st
         ({"a": msgspec.UNSET}, ".a", "of type UnsetType"),
         ({"a": msgspec.Raw(b"nonsense")}, ".a", "of type Raw"),
         ({"a": Point(1, inner=[0, object()])}, ".a.inner[1]", "of type object"),
-        (Shape(name="s", content={"deep": {1, object()}}), ".content.deep", "cannot be stored|of type object"),
+        (Shape(name="s", content={"deep": {1, object()}}), ".content.deep[", "of type object"),
+        (Shape(name="s", content={"deep": {1, "b"}}), "", "of type Shape cannot be stored: '<' not supported"),
+        (Point(1, inner={"a": {1: 2, "b": 3}}), ".inner.a", "not text but int"),
         (Shape(name="\x00"), ".name", "NUL"),
         (Model(a=math.nan), ".a", "NaN"),
         (Model(a=object()), ".a", "of type object"),
@@ -271,7 +278,7 @@ def test_a_payload_that_is_no_object_is_refused(value: Any):
 
 @pytest.mark.parametrize("value", [object(), Point, len, Token(b"t" * 32), iter("ab")])
 def test_a_payload_of_a_type_that_nobody_knows_is_refused_with_what_can_be_stored(value: Any):
-    with pytest.raises(InvalidInput, match="which has no JSON form .*dataclasses") as caught:
+    with pytest.raises(InvalidInput, match=r"which has no JSON form .*dataclasses") as caught:
         payloads.encode("payload", value)
 
     assert caught.value.field == "payload"
@@ -310,7 +317,7 @@ def test_a_payload_over_256_kib_is_refused_with_its_size_and_one_of_just_that_is
 
     assert len(payloads.encode("payload", at_the_limit)) == 256 * 1024
     for value in ({"a": at_the_limit["a"] + "x"}, UserDict(a=at_the_limit["a"] + "x"), {"é": "é" * 132_000}):
-        with pytest.raises(InvalidInput, match="payload: is 26.,... bytes as JSON; 262,144 are allowed"):
+        with pytest.raises(InvalidInput, match=r"payload: is 26.,... bytes as JSON; 262,144 are allowed"):
             payloads.encode("payload", value)
 
 
@@ -368,12 +375,12 @@ MIXED = st.recursive(
 def test_anything_at_all_is_either_stored_as_an_object_that_reads_back_or_refused(value: Any):
     try:
         stored = payloads.encode("payload", value)
-    except InvalidInput as refused:
-        assert refused.field.startswith("payload")
-    else:
-        read = payloads.decode(stored)
-        assert isinstance(read, dict)
-        assert payloads.encode("payload", read) == stored
+    except InvalidInput:
+        return
+
+    read = payloads.decode(stored)
+    assert isinstance(read, dict)
+    assert payloads.encode("payload", read) == stored
 
 
 # What comes out
@@ -408,7 +415,7 @@ def test_what_went_in_as_a_type_comes_out_as_that_type():
     [
         (b'{"x":1}', Point, "does not fit Point: .*missing required field `y`"),
         (b'{"y":"one"}', Point, "does not fit Point: Expected `int`, got `str`"),
-        (b'{"name":"s"}', Shape, "does not fit Shape"),
+        (b'{"name":"s","type":"circle"}', Shape, "does not fit Shape: Invalid value 'circle'"),
         (b'{"id":null}', Row, "does not fit Row"),
         (b'{"wrong":1}', Model, "does not fit Model: wrong is not allowed"),
     ],

@@ -40,9 +40,7 @@ from projections.path_keys import path_key
 def renew_claim(command: RenewClaim, views: Views, moment: Moment) -> list[AnyEvent]:
     _, lease = _held(command, views, moment)
     lease_us = lease.lease_us if command.lease_us is None else command.lease_us
-    return [
-        JobRenewed(job=command.job, attempt=lease.attempt, lease_us=lease_us, lease_until=moment.now + lease_us)
-    ]
+    return [JobRenewed(job=command.job, attempt=lease.attempt, lease_us=lease_us, lease_until=moment.now + lease_us)]
 
 
 def note_progress(command: NoteProgress, views: Views, moment: Moment) -> list[AnyEvent]:

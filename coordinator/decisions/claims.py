@@ -79,11 +79,7 @@ class Passed:
 
     def blocks(self, job: JobRow) -> bool:
         """Whether a job of higher priority waits for one of these paths, a parent or a child."""
-        return any(
-            priority > job.priority
-            for key in map(path_key, job.paths)
-            for priority in self._wanting(key)
-        )
+        return any(priority > job.priority for key in map(path_key, job.paths) for priority in self._wanting(key))
 
     def _wanting(self, key: str) -> Iterable[int]:
         for wanted in (key, *parents(key)):

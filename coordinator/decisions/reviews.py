@@ -38,5 +38,5 @@ def _reviewable(command: AcceptJob | RejectJob, views: Views, moment: Moment) ->
     if job.state != "submitted":
         raise NothingToReview(job.id, job.state)
     if job.worker == moment.actor and job.review != "anyone":
-        raise SelfReview(job.id, job.worker)
+        raise SelfReview(job.id, moment.actor)
     return job

@@ -124,7 +124,9 @@ def reaching(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}", hint="check the permissions of the file and its folder") from error
+        raise Unavailable(
+            f"{path}: {error.strerror}", hint="check the permissions of the file and its folder"
+        ) from error
     except sqlite3.OperationalError as error:
         raise Unavailable(f"{path}: {error}", hint="check that the file and its folder can be written") from error
     except sqlite3.DatabaseError as error:

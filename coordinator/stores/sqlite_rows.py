@@ -193,7 +193,11 @@ class SqliteTransaction(SqliteSnapshot):
 def explain(error: sqlite3.Error) -> Exception:
     """What went wrong inside a transaction, in the words of the store's callers."""
     code = getattr(error, "sqlite_errorcode", 0)
-    if code in (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID):
+    if code in (
+        sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+        sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
+        sqlite3.SQLITE_CONSTRAINT_ROWID,
+    ):
         return RowExists(str(error))
     if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
         return error  # a mistake in the program
