@@ -265,7 +265,8 @@ class Agent:
         command = ClaimJob(job=id, version=version, lease_us=limits.lease_us("lease_s", lease_s))
         sent_at = self._session.clock.boot()
         outcome = await self._session.ask(self._name, command, receipt, context)
-        return self._claim(expect(ClaimGranted, outcome.answer), sent_at)
+        claim = expect(ClaimGranted, outcome.answer)
+        return await self._again(claim) if outcome.repeated else self._claim(claim, sent_at)
 
     async def claim_next(
         self,
@@ -298,7 +299,10 @@ class Agent:
                     return None
                 candidate = found.id
             else:
-                return None if outcome.answer is None else self._claim(expect(ClaimGranted, outcome.answer), sent_at)
+                if outcome.answer is None:
+                    return None
+                claim = expect(ClaimGranted, outcome.answer)
+                return await self._again(claim) if outcome.repeated else self._claim(claim, sent_at)
 
     def claims(
         self, *, until_settled: bool = False, lease_s: float = limits.LEASE_DEFAULT_S, context: str | None = None
@@ -335,22 +339,18 @@ class Agent:
         A claim comes back as a `Claim` with its token (which may be over by now), a renewal as the end of the lease, a
         note as its log position, a reservation as the paths, everything else as a `JobRef`.
         """
-        receipt = limits.name("receipt", receipt)
-        before = self._session.clock.boot()
-        found = await self._session.recall(self._name, receipt)
-        if found is None:
-            return None
+        found = await self._session.recall(self._name, limits.name("receipt", receipt))
         match found:
-            case ClaimGranted(), now:
-                return self._claim(found[0], _sent_at(found[0], before, now))
-            case LeaseRenewed(lease_until=until), _:
+            case ClaimGranted():
+                return await self._again(found)
+            case LeaseRenewed(lease_until=until):
                 return to_datetime(until)
-            case NoteTaken(position), _:
+            case NoteTaken(position):
                 return position
-            case PathsReserved(paths), _:
+            case PathsReserved(paths):
                 return paths
-            case JobRef() as job, _:
-                return job
+            case _:
+                return found
 
     async def _job(self, command: _JobWrite, receipt: str | None, context: str | None) -> JobRef:
         outcome = await self._session.ask(self._name, command, receipt, context)
@@ -359,7 +359,18 @@ class Agent:
     def _claim(self, claim: ClaimGranted, sent_at: int) -> Claim:
         return Claim(self._session, self._name, claim, sent_at)
 
+    async def _again(self, claim: ClaimGranted) -> Claim:
+        """A claim that was granted earlier, with the lease and the paths that it has now, if it still holds."""
+        before = self._session.clock.boot()
+        claim, now = await self._session.see(lambda seen: (_as_it_stands(seen, claim), seen.now or 0))
+        return self._claim(claim, _sent_at(claim, before, now))
 
+
+def _as_it_stands(seen: Seen, claim: ClaimGranted) -> ClaimGranted:
+    lease = seen.views.leases.get("job/" + claim.job.id)
+    if lease is None or lease.attempt != claim.attempt or lease.ended is not None:
+        return claim
+    return claim._replace(lease_us=lease.lease_us, lease_until=lease.lease_until, paths=lease.paths)
 def _held(seen: Seen, token: Token, actor: str) -> ClaimGranted:
     """The live claim of a token, as it stands now."""
     row = seen.views.tokens.get(token.digest)

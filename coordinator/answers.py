@@ -12,7 +12,18 @@ from typing import NamedTuple, TypeVar
 from coordinator.jobs import EventAt, Job, JobRef, job_as_claimed
 from coordinator.tokens import Token, derive
 from events.envelope import Envelope
-from events.jobs import JobClaimed, JobNoted, JobRenewed, JobReserved
+from events.jobs import (
+    AttemptEnded,
+    JobAccepted,
+    JobCancelled,
+    JobClaimed,
+    JobDefined,
+    JobNoted,
+    JobRejected,
+    JobRenewed,
+    JobReopened,
+    JobReserved,
+)
 
 
 T = TypeVar("T")
@@ -42,6 +53,9 @@ class NoteTaken(NamedTuple):
 class PathsReserved(NamedTuple):
     paths: tuple[str, ...]
 
+
+_LEAVES = (JobDefined, AttemptEnded, JobCancelled, JobAccepted, JobRejected, JobReopened)
+"""The events after which a job has another version and state."""
 
 Answer = ClaimGranted | LeaseRenewed | NoteTaken | PathsReserved | JobRef
 
@@ -88,7 +102,6 @@ def _job_left(envelopes: Sequence[Envelope]) -> JobRef:
     stream = envelopes[0].event.stream
     for envelope in reversed(envelopes):
         event = envelope.event
-        version, state = getattr(event, "version", None), getattr(event, "state", None)
-        if event.stream == stream and version is not None and state is not None:
-            return JobRef(id=stream.removeprefix("job/"), state=state, version=version, position=envelope.position)
+        if isinstance(event, _LEAVES) and event.stream == stream:
+            return JobRef(id=event.job, state=event.state, version=event.version, position=envelope.position)
     raise LookupError(f"the command at {envelopes[0].position} left no job")

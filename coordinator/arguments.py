@@ -70,7 +70,7 @@ def seen_version(job: object, version: object) -> tuple[str, int]:
     if isinstance(job, JobRef):
         if version is not None:
             raise InvalidInput("version", "is known from the job", hint="pass an id with a version, or a job alone")
-        return job.id, job.version
+        job, version = job.id, job.version  # which anybody may have made, of anything
     id = limits.name("job", job)
     if version is None:
         raise InvalidInput("version", "is required with an id", hint="pass the job as you read it, or its version")
@@ -78,11 +78,8 @@ def seen_version(job: object, version: object) -> tuple[str, int]:
 
 
 def _ids(depends_on: Iterable[str | JobRef]) -> tuple[str, ...]:
-    if not depends_on:
-        return ()
-    if isinstance(depends_on, str | bytes | JobRef):
-        return limits.names("depends_on", depends_on)  # refuses it
-    return limits.names("depends_on", [item.id if isinstance(item, JobRef) else item for item in depends_on])
+    listed = limits.listed("depends_on", depends_on)
+    return limits.names("depends_on", (item.id if isinstance(item, JobRef) else item for item in listed))
 
 
 def _priority(value: int) -> int:

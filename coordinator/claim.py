@@ -25,7 +25,7 @@ from coordinator.commands import (
 )
 from coordinator.held import Held
 from coordinator.jobs import Job, JobRef
-from coordinator.paths import normalise
+from coordinator.paths import absorb, normalise
 from coordinator.payloads import Payload, encode
 from coordinator.session import Session
 from coordinator.tokens import Token
@@ -124,7 +124,7 @@ class Claim:
         outcome = await self._held.ask(command, receipt, context)
         renewed = expect(LeaseRenewed, outcome.answer)
         if not outcome.repeated:
-            self._held.renewed(renewed.lease_us, renewed.lease_until, sent_at)
+            self._held.renewed_by_hand(renewed.lease_us, renewed.lease_until, sent_at)
         return to_datetime(renewed.lease_until)
 
     async def note(self, note: Payload, *, receipt: str | None = None, context: str | None = None) -> int:
@@ -154,8 +154,8 @@ class Claim:
         if outcome.answer is None:  # they were held already
             return self._held.paths
         reserved = expect(PathsReserved, outcome.answer).paths
-        if not outcome.repeated:
-            self._held.paths = reserved
+        # The answer may be an old one whose first copy was lost. A claim only ever gains paths.
+        self._held.paths = absorb((*self._held.paths, *reserved))
         return reserved
 
     async def submit(

@@ -18,6 +18,11 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_
         """The stream that this command is about."""
         raise NotImplementedError
 
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """The (view, key) of the rows that its decision looks at first."""
+        return ()
+
 
 class JobCommand(Command, frozen=True, kw_only=True):
     job: str
@@ -25,6 +30,10 @@ class JobCommand(Command, frozen=True, kw_only=True):
     @property
     def subject(self) -> str:
         return "job/" + self.job
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        return (("jobs", self.job),)
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +84,10 @@ class ClaimCommand(JobCommand, frozen=True, kw_only=True):
     """Every later write of a claim shows its token, by digest."""
 
     token_digest: str
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        return ("tokens", self.token_digest), ("leases", self.subject), ("jobs", self.job)
 
 
 class RenewClaim(ClaimCommand, frozen=True, kw_only=True, tag="renew_claim"):

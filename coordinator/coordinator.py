@@ -165,6 +165,10 @@ def _text(path_or_url: object) -> str:
         raise InvalidInput("path_or_url", "must be a path or a URL") from None
     if not isinstance(path, str) or not path or "\0" in path:
         raise InvalidInput("path_or_url", "must be a path or a URL, as text")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise InvalidInput("path_or_url", "holds a lone surrogate") from None
     return path
 
 

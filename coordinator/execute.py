@@ -28,7 +28,7 @@ from coordinator.errors import CoordinatorError, NewerFormat
 from coordinator.receipts import fingerprint
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
-from coordinator.stores.interface import FORMAT, Head, LogRow, Snapshot, Store, Transaction, TurnTaken, ViewRow
+from coordinator.stores.interface import FORMAT, GENESIS, Head, LogRow, Snapshot, Store, Transaction, TurnTaken, ViewRow
 from coordinator.tokens import draw
 from coordinator.views import RowCache, Views
 from events.codec import chain, decode, encode
@@ -84,13 +84,18 @@ class Outcome(NamedTuple):
 
 
 class Journal:
-    """What one writer keeps from batch to batch: remembered rows, the count of refusals, and its origin."""
+    """What one writer keeps from batch to batch: remembered rows, the count of refusals, and its origin.
+
+    Attributes:
+        position: where the log ended after its last commit.
+    """
 
     def __init__(self, clock: Clock, origin: str) -> None:
         self.clock = clock
         self.origin = origin
         self.cache = RowCache()
         self.refusals = RefusalLimit()
+        self.position = GENESIS
 
 
 def commit(
@@ -111,7 +116,9 @@ def commit(
         nonlocal batch
         batch = Batch(store, transaction, journal)
         batch.lapse_due()
-        outcomes = [batch.run(request) for request in draw_batch()]
+        requests = draw_batch()
+        batch.fetch(requests)
+        outcomes = [batch.run(request) for request in requests]
         batch.write()
         return outcomes
 
@@ -144,12 +151,20 @@ class Batch:
         self._now = now(self._head, journal.clock, boot=self._boot)
         self._envelopes: list[Envelope] = []
         self._receipts: dict[tuple[str, str], Envelope] = {}
+        self._used: dict[tuple[str, str], LogRow] = {}  # receipts of this batch that are in the log already
         self._new_head = self._head
 
     def lapse_due(self) -> None:
         """Record every lease that has run out, before anybody decides anything."""
         for lease in due(self._views, self._now):
             self._append([lapse(lease, self._views)], None)
+
+    def fetch(self, requests: Sequence[Request]) -> None:
+        """Read what the commands will look at first, all at once: each statement lets other threads take over."""
+        self._views.fetch(place for request in requests for place in request.command.rows)
+        asked = {(request.actor, request.receipt) for request in requests if not request.fresh}
+        if asked:
+            self._used = self._transaction.receipts(asked)
 
     def run(self, request: Request) -> Outcome:
         """One command's outcome. Whatever goes wrong with it leaves its neighbours alone."""
@@ -211,6 +226,9 @@ class Batch:
     def remember(self) -> None:
         """After COMMIT: what this batch changed is what the store holds."""
         head = self._new_head
+        for envelope in self._envelopes:
+            self._journal.cache.describe(envelope)
+        self._journal.position = head.position
         self._journal.cache.merge(self._views, head.generation, head.position, head.digest)
 
     def _write_views(self) -> None:
@@ -235,7 +253,7 @@ class Batch:
         pending = self._receipts.get((request.actor, request.receipt))
         if pending is not None or request.fresh:
             return pending
-        row = self._transaction.receipt(request.actor, request.receipt)
+        row = self._used.get((request.actor, request.receipt))
         return None if row is None else envelope_of(row)
 
     def _repeat(self, request: Request, first: Envelope) -> Outcome:
@@ -256,7 +274,8 @@ class Batch:
     def _event_at(self, position: int) -> AnyEvent:
         if position > self._head.position:
             return self._envelopes[position - self._head.position - 1].event
-        return event_at(self._transaction, position)
+        known = self._journal.cache.described.get(position)
+        return event_at(self._transaction, position) if known is None else known
 
     def _append(self, events: Sequence[AnyEvent], request: Request | None) -> list[Envelope]:
         """Give the events their positions and fold them; nothing is kept if a fold fails."""

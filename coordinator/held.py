@@ -31,7 +31,7 @@ class Held:
         self.lease_until = granted.lease_until
         self.paths = granted.paths
         self.ended = False
-
+        self._renewing: Renewal | None = None
     @property
     def job(self) -> str:
         return self.granted.job.id
@@ -49,9 +49,17 @@ class Held:
         self.lease_until = lease_until
         self.sent_at = sent_at
 
+    def renewed_by_hand(self, lease_us: int, lease_until: int, sent_at: int) -> None:
+        """The worker itself moved the lease on, perhaps to an earlier end: the next renewal goes by that."""
+        if sent_at < self.sent_at:
+            return  # another renewal, sent later, has been answered already
+        self.renewed(lease_us, lease_until, sent_at)
+        if self._renewing is not None:
+            self._renewing.moved(lease_us, sent_at)
+
     def keep_renewing(self, lost: Callable[[ClaimLost], None]) -> Renewal:
         """Renew until stopped; `lost` is told, on another thread, if the lease is lost."""
-        return Renewal(
+        self._renewing = Renewal(
             self.session.writer,
             self.session.timers,
             self.session.clock,
@@ -62,7 +70,7 @@ class Held:
             lost=lost,
             lapsed=self._lapsed,
         )
-
+        return self._renewing
     def _renewal(self) -> Request:
         return self.session.request(self.actor, RenewClaim(job=self.job, token_digest=self.token_digest))
 

@@ -188,7 +188,9 @@ def host_for(url: str) -> Host:
     if scheme == "sqlite" and colon:
         return SqliteHost(unquote(rest[2:] if rest.startswith("//") else rest))
     if _SCHEME.match(url):
-        raise InvalidInput("path", f"no store is known for {scheme}:", hint="pass a path, sqlite:PATH or memory:")
+        raise InvalidInput(
+            "path_or_url", f"no store is known for {scheme}:", hint="pass a path, sqlite:PATH or memory:"
+        )
     return SqliteHost(url)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from coordinator.clock import to_datetime
 from coordinator.payloads import JsonValue, decode, decode_as
@@ -94,7 +94,7 @@ class Job(JobRef):
 
     def result_as(self, type_: type[T]) -> T:
         """The result as `payload_as` gives the payload; of a job without a result, the empty object."""
-        return decode_as(Raw(b"{}") if self._result is None else self._result, type_)
+        return decode_as(Raw(b"{}") if self._result is None else self._result, type_, "result")
 
     @property
     def note(self) -> Mapping[str, JsonValue] | None:
@@ -158,7 +158,7 @@ def job_as_claimed(event: JobClaimed, *, position: int, at: int, event_at: Event
 
 def _payload(position: int, event_at: EventAt) -> Raw:
     event = event_at(position)
-    if isinstance(event, JobAdded | JobRevised) and event.payload is not None:
+    if isinstance(event, JobAdded | JobRevised) and event.payload is not UNSET:
         return event.payload
     raise LookupError(f"position {position} holds no payload")
 

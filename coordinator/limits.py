@@ -90,7 +90,7 @@ def seconds(field: str, value: object, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(field, f"must be a number of seconds, not {kind(value)}")
     if not low <= value <= high:
-        raise InvalidInput(field, f"must be {low:g} to {high:,.0f} seconds, not {value!r}")
+        raise InvalidInput(field, f"must be {low:g} to {high:,.0f} seconds, not {_brief(value)}")
     return float(value)
 
 

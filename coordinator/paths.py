@@ -49,6 +49,11 @@ def normalise(field: str, paths: object) -> tuple[str, ...]:
     return _uncovered(spelled)
 
 
+def normalise_one(field: str, path: object) -> str:
+    """One path in the spelling that `normalise` gives it."""
+    return path if type(path) is str and _is_ordinary(path) else _spell(field, path)
+
+
 def absorb(paths: Iterable[str]) -> tuple[str, ...]:
     """Normalised paths without those that another of them covers: `src` absorbs `src/x`. Sorted by key."""
     spelled: dict[str, str] = {}

@@ -65,7 +65,7 @@ def decode(raw: bytes | str | msgspec.Raw) -> Mapping[str, JsonValue]:
     return _decode_object(raw)
 
 
-def decode_as(raw: bytes | str | msgspec.Raw, type_: type[T]) -> T:
+def decode_as(raw: bytes | str | msgspec.Raw, type_: type[T], field: str = "payload") -> T:
     """A stored payload as a dataclass, struct, TypedDict or model; raises `InvalidInput` if it does not fit."""
     validate: Callable[[object], T] | None = getattr(type_, "model_validate", None)
     try:
@@ -73,7 +73,7 @@ def decode_as(raw: bytes | str | msgspec.Raw, type_: type[T]) -> T:
             return validate(_decode_object(raw))
         return msgspec.json.decode(raw, type=type_)
     except (msgspec.ValidationError, ValueError) as error:  # ours since msgspec 0.20, and pydantic's, are ValueErrors
-        raise InvalidInput("payload", f"does not fit {getattr(type_, '__name__', type_)}: {error}") from error
+        raise InvalidInput(field, f"does not fit {getattr(type_, '__name__', type_)}: {error}") from error
 
 
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -102,7 +102,7 @@ def _are_ordinary(items: Iterable[object], depth: int) -> bool:
         kind = type(item)
         if kind is str or kind is bool or item is None:
             continue
-        elif kind is int:
+        if kind is int:
             if not limits.INTEGER_MIN <= cast("int", item) <= limits.INTEGER_MAX:
                 return False
         elif kind is float:

@@ -12,7 +12,7 @@ from coordinator import limits
 from coordinator.clock import to_datetime
 from coordinator.jobs import Job, JobState
 from coordinator.log import Log
-from coordinator.paths import normalise
+from coordinator.paths import normalise_one
 from coordinator.seen import Seen
 from coordinator.stores.interface import LogRow
 
@@ -65,7 +65,7 @@ class Reads:
 
     async def reservations(self, path: str | None = None) -> list[Reservation]:
         """All reservations; or those of `path` itself, its parents and its children, which stand in its way."""
-        wanted = None if path is None else normalise("path", [path])[0]
+        wanted = None if path is None else normalise_one("path", path)
         found = await self._see(lambda seen: list(seen.reservations(wanted)))
         return [
             Reservation(path=row.path, job=row.job, worker=row.worker, attempt=row.attempt, until=to_datetime(until))

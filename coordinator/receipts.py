@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from functools import cache
 from hashlib import sha256
 from typing import Final
 
@@ -11,6 +9,7 @@ import msgspec
 
 from coordinator import limits
 from coordinator.errors import InvalidInput
+from coordinator.randomness import unique_hex
 
 _HASHED: Final = "%sha256-"  # no joined receipt can hold it: there, "%" is followed by "25" or "2F" only
 _sorted_json: Final = msgspec.json.Encoder(order="sorted").encode
@@ -18,7 +17,7 @@ _sorted_json: Final = msgspec.json.Encoder(order="sorted").encode
 
 def generate(now_us: int, randomness: bytes | None = None) -> str:
     """A receipt nobody else has: the time in 14 hex digits, then 16 random ones, so that receipts sort by time."""
-    return f"{now_us:014x}{(os.urandom(8) if randomness is None else randomness).hex()}"
+    return f"{now_us:014x}{unique_hex(8) if randomness is None else randomness.hex()}"
 
 
 def receipt_for(*parts: str) -> str:
@@ -41,25 +40,7 @@ def receipt_for(*parts: str) -> str:
 def fingerprint(command: msgspec.Struct) -> bytes:
     """SHA-256 over the command's type and all its fields, those at their default left out, keys sorted.
 
-    msgspec's own `omit_defaults` compares by identity: it leaves out a literal 60 but not a computed one, so equal
-    commands would differ. Here defaults are compared by value. Payload fields are `msgspec.Raw` in canonical form.
+    msgspec leaves defaults out by identity, so a command may only have defaults of which there is one object each:
+    None, UNSET, False and (). Payload fields are `msgspec.Raw` in canonical form.
     """
-    tag, fields = _layout(type(command))
-    content = tag.copy()
-    for name, key, default in fields:
-        value = getattr(command, name)
-        if value != default:
-            content[key] = value
-    return sha256(_sorted_json(content)).digest()
-
-
-@cache
-def _layout(command: type[msgspec.Struct]) -> tuple[dict[str, object], list[tuple[str, str, object]]]:
-    """The tag of a type of command, and of each field its name, its JSON key and its default."""
-    config = command.__struct_config__
-    tag: dict[str, object] = {} if config.tag_field is None else {config.tag_field: config.tag}
-    fields: list[tuple[str, str, object]] = []
-    for field in msgspec.structs.fields(command):
-        default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        fields.append((field.name, field.encode_name, default))
-    return tag, fields
+    return sha256(_sorted_json(command)).digest()

@@ -65,6 +65,11 @@ class Renewal:
             self._running = False
             self._cancel_timers()
 
+    def moved(self, lease_us: int, sent_at: int) -> None:
+        """The lease was renewed in another way, by what was sent at `sent_at`."""
+        self._lease_us = lease_us
+        self._schedule(sent_at)
+
     def _schedule(self, sent_at: int) -> None:
         """The lease holds from `sent_at`: when to renew it, and when it is over."""
         renew_at = sent_at + round(self._lease_us * _SHARE * random.uniform(1 - _JITTER, 1 + _JITTER))

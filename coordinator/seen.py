@@ -12,7 +12,7 @@ from coordinator.stores.interface import LogRow, Snapshot
 from coordinator.views import Views
 from events.envelope import Envelope
 from events.union import AnyEvent
-from projections.jobs import JobRow, State
+from projections.jobs import SETTLED, JobRow, State
 from projections.path_keys import children_range, parents, path_key
 from projections.reservations import ReservationRow
 
@@ -66,10 +66,13 @@ class Seen:
     def can_still_reach(self, job: Job, states: frozenset[State]) -> bool:
         """Whether a job can come into one of the states without anybody reopening, cancelling or revising one.
 
-        A settled job stays what it is, and a job that waits for one that failed or was cancelled waits for ever.
+        A settled job stays what it is, a job that waits for one that failed or was cancelled waits for ever, and no job
+        comes to wait for another by itself.
         """
+        if job.state in SETTLED or states <= {"blocked"}:
+            return False
         if job.state != "blocked":
-            return job.state not in ("accepted", "failed", "cancelled")
+            return True
         open_ends, looked_at = list(job.depends_on), set(job.depends_on)
         while open_ends:
             row = self.views.jobs.get(open_ends.pop())

@@ -44,6 +44,7 @@ class Session:
         self.timers = timers
         self.waiting = waiting
         self._closed = False
+        self._closing: asyncio.Future[None] | None = None
         self._process = os.getpid()
 
     async def ask(self, actor: str, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
@@ -79,17 +80,17 @@ class Session:
         self.check_open()
         return await self.host.read_apart(lambda snapshot: look(self._seen(snapshot)))
 
-    async def recall(self, actor: str, receipt: str) -> tuple[Answer, int] | None:
-        """The answer to the command that had this receipt, and log time now; None if there was none."""
+    async def recall(self, actor: str, receipt: str) -> Answer | None:
+        """The answer to the command that had this receipt; None if there was none."""
         self.check_open()
         key = self.host.key
 
-        def look(seen: Seen) -> tuple[Answer, int] | None:
+        def look(seen: Seen) -> Answer | None:
             first = seen.log.receipt(actor, receipt)
             if first is None:
                 return None
             envelopes = events_of_command(seen.log, first.position)
-            return answer(envelopes, key=key, event_at=seen.event_at), seen.now or 0
+            return answer(envelopes, key=key, event_at=seen.event_at)
 
         return await self.see(look)
 
@@ -108,7 +109,15 @@ class Session:
             raise Closed("the coordinator belongs to the parent of this process", hint="open one here")
 
     async def close(self) -> None:
-        """Finish what was asked, and let go of everything."""
+        """Finish what was asked, and let go of everything. Whoever asks again waits for the same end."""
+        if self._process != os.getpid():
+            return  # all of it belongs to the parent
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.wait([self._closing])
+        self._closing.result()
+
+    async def _close(self) -> None:
         self._closed = True
         self.waiting.wake()  # those who wait hear that it is closed
         self.writer.close()

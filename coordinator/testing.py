@@ -1,9 +1,9 @@
 """For tests, ours and users': a coordinator in memory, and a clock that moves only when told to.
 
-    clock = ManualClock()
-    async with memory_coordinator(clock) as coordinator:
-        late = await coordinator.agent("ada").claim(...)
-        clock.advance(late.lease_s + 1)
+clock = ManualClock()
+async with memory_coordinator(clock) as coordinator:
+    late = await coordinator.agent("ada").claim(...)
+    clock.advance(late.lease_s + 1)
 """
 
 from __future__ import annotations

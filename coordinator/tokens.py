@@ -6,7 +6,6 @@ nonce, so a retry is given the original token; whoever has only the log learns n
 
 from __future__ import annotations
 
-import os
 import re
 from hashlib import sha256
 from hmac import compare_digest
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from coordinator.errors import InvalidInput, Unavailable
 from coordinator.limits import kind
+from coordinator.randomness import unique_hex
 
 _HEX: Final = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -89,7 +89,7 @@ class Nonce(NamedTuple):
 
 def draw(key: bytes, randomness: bytes | None = None) -> Nonce:
     """A new nonce and the digest of its token."""
-    value = (os.urandom(16) if randomness is None else randomness).hex()
+    value = unique_hex(16) if randomness is None else randomness.hex()
     return Nonce(value, sha256(_secret(key, value)).hexdigest())
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from coordinator.stores.interface import Snapshot, ViewRow
+from events.envelope import Envelope
+from events.jobs import JobAdded, JobRevised
+from events.union import AnyEvent
 from projections.dependents import DEPENDENTS, DependentRow
 from projections.jobs import JOBS, JobRow
 from projections.leases import LEASES, LeaseRow
@@ -20,18 +23,66 @@ from projections.tokens import TOKENS, TokenRow
 R = TypeVar("R", bound=msgspec.Struct)
 
 _PAGE = 64
+_SMALL_PAYLOAD = 1_024
+_SMALL = 1_000  # a view of so few rows is remembered as a whole
 
 _encode = msgspec.json.Encoder().encode
 
 
+class Cached(Generic[R]):
+    """The rows of one view that are remembered; None for a key that is known to be free.
+
+    While a view is small it is remembered as a whole (`keys` is then all its keys, sorted), so that looking for what is
+    not there asks the store nothing.
+    """
+
+    __slots__ = ("keys", "large", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[str, R | None] = {}
+        self.keys: list[str] | None = None
+        self.large = False  # it was too large to be remembered as a whole when that was tried
+
+    def clear(self) -> None:
+        self.rows.clear()
+        self.keys = None
+        self.large = False
+
+    def complete(self, rows: dict[str, R | None]) -> None:
+        """Remember these rows, in the order of their keys, as all there are."""
+        self.rows = rows
+        self.keys = list(rows)
+
+    def merge(self, changes: Mapping[str, R | None], limit: int) -> None:
+        """Take over what a committed batch changed; the rows unused for longest go when there are too many."""
+        if self.keys is not None:
+            for key, row in changes.items():
+                self._list(self.keys, key, row)
+        self.rows.update(changes)
+        excess = len(self.rows) - limit
+        if excess > 0:
+            self.keys = None
+            self.large = True
+            for key in list(self.rows)[: excess + limit // 4]:
+                del self.rows[key]
+
+    def _list(self, keys: list[str], key: str, row: R | None) -> None:
+        known = self.rows.get(key)
+        if known is None and row is not None:
+            insort(keys, key)
+        elif known is not None and row is None:
+            del keys[bisect_left(keys, key)]
+
+
 class RowCache:
-    """Decoded rows that stay true while nobody else commits. Bounded: the rows unused for longest go first.
+    """Decoded rows that stay true while nobody else commits. Bounded.
 
     It belongs to one writer. `valid_at` names the state of the store that it fits; at any other it is emptied.
     """
 
     def __init__(self, limit: int = 20_000) -> None:
-        self.tables: dict[str, dict[str, Any]] = {projection.name: {} for projection in PROJECTIONS}
+        self.tables: dict[str, Cached[Any]] = {projection.name: Cached() for projection in PROJECTIONS}
+        self.described: dict[int, AnyEvent] = {}  # position -> a small event that describes a job
         self._limit = limit
         self._valid_at: tuple[int, int, bytes] | None = None
 
@@ -45,18 +96,23 @@ class RowCache:
     def merge(self, views: Views, generation: int, position: int, digest: bytes) -> None:
         """Take over what a committed batch changed."""
         for table in views.tables:
-            cached = self.tables[table.name]
-            cached.update(table.pending)
-            excess = len(cached) - self._limit
-            if excess > 0:
-                for key in list(cached)[: excess + self._limit // 4]:
-                    del cached[key]
+            if table.pending:
+                self.tables[table.name].merge(table.pending, self._limit)
         self._valid_at = (generation, position, digest)
+
+    def describe(self, envelope: Envelope) -> None:
+        """Keep what a claim of the job will be answered with, unless it is large."""
+        event = envelope.event
+        if isinstance(event, JobAdded | JobRevised) and len(bytes(event.payload or b"")) <= _SMALL_PAYLOAD:
+            self.described[envelope.position] = event
+            if len(self.described) > self._limit:
+                del self.described[next(iter(self.described))]
 
     def drop(self) -> None:
         """Forget everything."""
         for table in self.tables.values():
             table.clear()
+        self.described.clear()
         self._valid_at = None
 
 
@@ -65,7 +121,7 @@ class Table(Generic[R]):
 
     __slots__ = ("_cached", "_keys", "_places", "_projection", "_snapshot", "name", "pending")
 
-    def __init__(self, projection: Projection[R], snapshot: Snapshot, cached: dict[str, R | None]) -> None:
+    def __init__(self, projection: Projection[R], snapshot: Snapshot, cached: Cached[R]) -> None:
         self.name = projection.name
         self.pending: dict[str, R | None] = {}
         self._projection = projection
@@ -77,12 +133,18 @@ class Table(Generic[R]):
     def get(self, key: str) -> R | None:
         if key in self.pending:
             return self.pending[key]
-        if key in self._cached:
-            return self._cached[key]
+        cached = self._cached
+        if key in cached.rows:
+            return cached.rows[key]
+        if cached.keys is not None:
+            return None
         body = self._snapshot.row(self.name, key)
-        row = None if body is None else self._projection.decode(body)
-        self._cached[key] = row
-        return row
+        return self.remember(key, body)
+
+    def unknown(self, key: str) -> bool:
+        """Whether asking for this row would ask the store."""
+        cached = self._cached
+        return cached.keys is None and key not in cached.rows and key not in self.pending
 
     def set(self, key: str, row: R | None) -> None:
         """Change a row for the rest of this batch."""
@@ -113,21 +175,19 @@ class Table(Generic[R]):
             yield self._pending_row(key)
 
     def between(self, low: str, high: str | None) -> Iterator[R]:
-        """The rows with `low <= key < high`: first those of this batch, then the stored ones."""
-        start = bisect_left(self._keys, low)
-        end = len(self._keys) if high is None else bisect_left(self._keys, high)
-        for key in self._keys[start:end]:
+        """The rows with `low <= key < high`: first those of this batch, then the others."""
+        for key in _between(self._keys, low, high):
             row = self.pending[key]
             if row is not None:
                 yield row
-        while True:
-            page = self._snapshot.range(self.name, low, high, limit=_PAGE)
-            for stored in page:
-                if stored.key not in self.pending:
-                    yield self._decoded(stored)
-            if len(page) < _PAGE:
-                return
-            low = page[-1].key + "\x01"  # no key holds a lower character
+        keys = self._all_keys()
+        if keys is None:
+            yield from self._stored_between(low, high)
+            return
+        for key in _between(keys, low, high):
+            row = self._cached.rows[key]
+            if row is not None and key not in self.pending:
+                yield row
 
     def changes(self) -> tuple[list[ViewRow], list[tuple[str, str]]]:
         """What to put and what to delete."""
@@ -142,6 +202,26 @@ class Table(Generic[R]):
                 put.append(ViewRow(name, key, bucket, rank, _encode(row).decode()))
         return put, gone
 
+    def _all_keys(self) -> list[str] | None:
+        """All stored keys, if they are few enough to be remembered."""
+        cached = self._cached
+        if cached.keys is None and not cached.large and self._projection.ranged:
+            page = self._snapshot.range(self.name, "", None, limit=_SMALL + 1)
+            if len(page) <= _SMALL:
+                cached.complete({stored.key: self._projection.decode(stored.body) for stored in page})
+            cached.large = cached.keys is None
+        return cached.keys
+
+    def _stored_between(self, low: str, high: str | None) -> Iterator[R]:
+        while True:
+            page = self._snapshot.range(self.name, low, high, limit=_PAGE)
+            for stored in page:
+                if stored.key not in self.pending:
+                    yield self._decoded(stored)
+            if len(page) < _PAGE:
+                return
+            low = page[-1].key + "\x01"  # no key holds a lower character
+
     def _stored(self, bucket: str, up_to: int | None) -> Iterator[tuple[int, str, R]]:
         after = None
         while True:
@@ -154,9 +234,14 @@ class Table(Generic[R]):
             after = (page[-1].rank, page[-1].key)
 
     def _decoded(self, stored: ViewRow) -> R:
-        row = self._cached.get(stored.key)
+        row = self._cached.rows.get(stored.key)
         if row is None:
-            row = self._cached[stored.key] = self._projection.decode(stored.body)
+            row = self._cached.rows[stored.key] = self._projection.decode(stored.body)
+        return row
+
+    def remember(self, key: str, body: str | None) -> R | None:
+        """Keep what the store holds under a key."""
+        row = self._cached.rows[key] = None if body is None else self._projection.decode(body)
         return row
 
     def _pending_row(self, key: str) -> R:
@@ -166,13 +251,18 @@ class Table(Generic[R]):
         return row
 
 
+def _between(keys: list[str], low: str, high: str | None) -> list[str]:
+    return keys[bisect_left(keys, low) : len(keys) if high is None else bisect_left(keys, high)]
+
+
 class Views:
     """One table a projection, over one snapshot."""
 
-    __slots__ = ("by_name", "dependents", "jobs", "leases", "reservations", "tables", "tokens")
+    __slots__ = ("_snapshot", "by_name", "dependents", "jobs", "leases", "reservations", "tables", "tokens")
 
     def __init__(self, snapshot: Snapshot, cache: RowCache | None = None) -> None:
         cached = (cache or RowCache()).tables
+        self._snapshot = snapshot
         self.jobs: Table[JobRow] = Table(JOBS, snapshot, cached["jobs"])
         self.leases: Table[LeaseRow] = Table(LEASES, snapshot, cached["leases"])
         self.tokens: Table[TokenRow] = Table(TOKENS, snapshot, cached["tokens"])
@@ -190,3 +280,11 @@ class Views:
     def row(self, view: str, key: str) -> Any:
         """The row of any view, as a fold needs it."""
         return self.by_name[view].get(key)
+
+    def fetch(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """Read the rows of these (view, key) that are not known yet, all at once."""
+        asked = {(view, key) for view, key in wanted if self.by_name[view].unknown(key)}
+        if asked:
+            bodies = self._snapshot.rows(asked)
+            for view, key in asked:
+                self.by_name[view].remember(key, bodies.get((view, key)))

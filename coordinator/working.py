@@ -78,7 +78,7 @@ class Working:
         raise error
 
     async def _raised(self, error: Exception) -> None:
-        if isinstance(error, ClaimLost):
+        if isinstance(error, ClaimLost) and self._is_about_ours(error):
             return
         if isinstance(self._why, ClaimLost):
             error.add_note(f"the claim was lost: {self._why}")
@@ -86,6 +86,11 @@ class Working:
         refusal = await self._fail(self._failure(error).reason)
         if refusal is not None:
             error.add_note(f"the attempt could not be failed: {refusal}")
+
+    def _is_about_ours(self, lost: ClaimLost) -> bool:
+        """Whether it is this claim that was lost, and not another one that the block works on as well."""
+        ours = (f"job/{self._held.job}", self._held.granted.attempt)
+        return (lost.values.get("subject"), lost.values.get("attempt")) == ours
 
     def _cancelled(self) -> None:
         """Queued before anything is awaited, so that a second cancellation cannot lose it."""

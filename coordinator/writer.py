@@ -85,7 +85,7 @@ class Writer:
         journal: what is kept from batch to batch.
         loop: where callers wait.
         busy_timeout_s: how long a command may wait for the turn before it ends with `Busy`.
-        committed: called on the loop after each commit.
+        committed: called on the loop after each commit that added to the log.
         observe: called on the loop with a record of each command.
         orphaned: called on the store's thread when the program ends without closing.
     """
@@ -108,6 +108,7 @@ class Writer:
         self._orphaned = orphaned
         self._queue: SimpleQueue[Call | None] = SimpleQueue()
         self._waiting: deque[Call] = deque()
+        self._batch: list[Call] = []  # drawn, and not answered yet
         self._tick_posted = False
         self._limit = BATCH
         self._closing = False
@@ -222,7 +223,8 @@ class Writer:
 
     def _serve(self, store: Store) -> None:
         """One batch, or one failure to have one."""
-        batch: list[Call] = []
+        batch = self._batch = []
+        before = self._journal.position
 
         def draw_batch() -> list[Request]:
             self._draw(batch)
@@ -237,15 +239,17 @@ class Writer:
             self._expire(self._busy(taken.holder))
         except CommitUnknown as error:
             self._broken = True
-            self._try_again(batch, Unavailable(f"COMMIT failed: {error.__cause__ or error}"), unknown=True)
+            self._try_again(Unavailable(f"COMMIT failed: {error.__cause__ or error}"), unknown=True)
         except Unavailable as error:
-            self._try_again(batch, error)
+            self._try_again(error)
         except CoordinatorError as error:
-            self._waiting.extendleft(reversed(batch))
+            self._put_back()
             self._refuse(len(self._waiting), error)  # waiting would not help
         else:
             self._limit = BATCH
-            self._answer(batch, outcomes)
+            self._batch = []
+            ticked = any(call.request is None for call in batch)  # it may have come too early, and must be set anew
+            self._answer(batch, outcomes, changed=ticked or self._journal.position != before)
 
     def _still_wanted(self) -> bool:
         self._gather()
@@ -267,19 +271,24 @@ class Writer:
         by = f" by process {holder}" if holder is not None else ""
         return Busy(f"the turn was held{by} for more than {self._timeout_s:g} s")
 
-    def _try_again(self, batch: Sequence[Call], error: CoordinatorError, *, unknown: bool = False) -> None:
+    def _try_again(self, error: CoordinatorError, *, unknown: bool = False) -> None:
         """Put a batch back that failed as a whole, each command for itself now, until its time is up.
 
         A command of an unknown outcome is asked again with its receipt: if it was applied, the log knows.
         """
-        for call in batch:
+        for call in self._batch:
             call.unknown = call.unknown or unknown
             if call.request is not None:
                 call.request.fresh = False
-        self._waiting.extendleft(reversed(batch))
+        self._put_back()
         self._limit = 1
         self._expire(error)
         time.sleep(_RETRY_PAUSE_S)
+
+    def _put_back(self) -> None:
+        """What was drawn waits again, before all others."""
+        self._waiting.extendleft(reversed(self._batch))
+        self._batch = []
 
     def _expire(self, error: CoordinatorError) -> None:
         """Answer those whose time is up; they wait in the order in which they were asked."""
@@ -288,18 +297,20 @@ class Writer:
         self._refuse(sum(1 for _ in takewhile(bool, late)), error)
 
     def _refuse(self, count: int, error: CoordinatorError) -> None:
-        calls = [self._waiting.popleft() for _ in range(count)]
-        calls = [call for call in calls if call.request is not None]
-        self._answer(calls, [Outcome(error=_error_for(call, error)) for call in calls])
+        refused = [self._waiting.popleft() for _ in range(count)]
+        calls = [call for call in refused if call.request is not None]
+        if ticked := len(calls) < len(refused):
+            self._tick_posted = False
+        self._answer(calls, [Outcome(error=_error_for(call, error)) for call in calls], changed=ticked)
 
-    def _answer(self, batch: Sequence[Call], outcomes: Sequence[Outcome]) -> None:
+    def _answer(self, batch: Sequence[Call], outcomes: Sequence[Outcome], *, changed: bool = False) -> None:
         done_at = time.monotonic()
         answered = list(zip([call for call in batch if call.request is not None], outcomes, strict=False))
         for call, outcome in answered:
             if call.done is not None:
                 call.done(outcome)
         try:
-            self._loop.call_soon_threadsafe(self._deliver, answered, done_at)
+            self._loop.call_soon_threadsafe(self._deliver, answered, done_at, changed)
         except RuntimeError:  # the loop was closed in the middle
             for call, outcome in answered:
                 if call.future is not None and call.request is not None:
@@ -309,18 +320,20 @@ class Writer:
         with self._ending:
             self._ended = error
             self._gather()
+        self._put_back()
         self._refuse(len(self._waiting), error)
 
     # On the loop
 
-    def _deliver(self, answered: Sequence[tuple[Call, Outcome]], done_at: float) -> None:
+    def _deliver(self, answered: Sequence[tuple[Call, Outcome]], done_at: float, changed: bool) -> None:
         for call, outcome in answered:
             if call.future is not None and call.request is not None:
                 if call.future.done():
                     self._unheard(call.request, outcome)
                 else:
                     call.future.set_result(outcome)
-        self._committed()
+        if changed:  # a claim that found nothing must not wake those who look for one
+            self._committed()
         if self._observe is not None:
             for call, outcome in answered:
                 self._tell(self._observe, call, outcome, len(answered), done_at)

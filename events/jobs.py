@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from events.base import Event
 
@@ -46,10 +46,10 @@ class JobAdded(JobDefined, frozen=True, kw_only=True, tag="job.added"):
 class JobRevised(JobDefined, frozen=True, kw_only=True, tag="job.revised"):
     """The work was described anew; the fields hold the whole new description.
 
-    Where the payload stayed as it was, `payload` is None, and the event at `payload_at` holds it.
+    Where the payload stayed as it was, `payload` is not set, and the event at `payload_at` holds it.
     """
 
-    payload: Raw | None = None
+    payload: Raw | UnsetType = UNSET  # not None: msgspec cannot read `Raw | None` back
     payload_at: int | None = None
     attempt: int
     used: int

@@ -38,5 +38,9 @@ def _defined(event: JobAdded | JobRevised, envelope: Envelope, get: Get[Dependen
 
 
 DEPENDENTS = Projection(
-    name="dependents", row=DependentRow, place=place, folds={JobAdded: _defined, JobRevised: _defined}
+    name="dependents",
+    row=DependentRow,
+    place=place,
+    ranged=True,
+    folds={JobAdded: _defined, JobRevised: _defined},
 )

@@ -31,12 +31,14 @@ class Projection(Generic[Row]):
         row: the type of its rows.
         place: bucket and rank of a row, by which it is scanned.
         folds: what to do with which type of event; others pass by.
+        ranged: rows are looked for by ranges of keys, so that it pays to remember all of them while they are few.
     """
 
     name: str
     row: type[Row]
     place: Callable[[Row], tuple[str, int]]
     folds: Mapping[type, Fold[Row]]
+    ranged: bool = False
     decode: Callable[[str | bytes], Row] = field(init=False)
 
     def __post_init__(self) -> None:

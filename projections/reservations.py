@@ -54,6 +54,7 @@ RESERVATIONS = Projection(
     name="reservations",
     row=ReservationRow,
     place=place,
+    ranged=True,
     folds={
         JobClaimed: _claimed,
         JobReserved: _reserved,

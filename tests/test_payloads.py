@@ -153,11 +153,11 @@ def test_no_payload_is_an_empty_object():
 @pytest.mark.parametrize(
     ("value", "stored"),
     [
-        (OrderedDict(a=1), b'{"a":1}'),
+        (OrderedDict([("a", 1)]), b'{"a":1}'),
         (defaultdict(int, a=1), b'{"a":1}'),
         (MappingProxyType({"a": 1}), b'{"a":1}'),
         (ChainMap({"a": 1}, {"a": 2, "b": 3}), b'{"a":1,"b":3}'),
-        (UserDict(a=UserDict(b=MappingProxyType({}))), b'{"a":{"b":{}}}'),
+        (UserDict(a=UserDict(b=MappingProxyType({"c": 1}))), b'{"a":{"b":{"c":1}}}'),
         (Point(1), b'{"inner":null,"x":0,"y":1}'),
         (Point(1, inner=Point(2, inner=UserDict(a=Model(b=1)))), None),
         (Shape(name="s", as_written=7), b'{"asWritten":7,"name":"s","type":"shape"}'),

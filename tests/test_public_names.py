@@ -6,9 +6,11 @@ A change of that file is a change for users, so it is read in review and told in
 import ast
 import importlib
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 API = Path(__file__).parents[1] / "docs" / "api.txt"
@@ -16,7 +18,7 @@ MODULES = ("coordinator", "coordinator.testing")
 OURS = ("coordinator", "events", "projections")
 
 # Besides names without an underscore: what makes an object fit for `async with`, `async for` and their like.
-PROTOCOLS = {f"__{name}__" for name in ("aenter", "aiter", "await", "contains", "enter", "getitem", "iter", "len")}
+PROTOCOLS = {f"__{name}__" for name in ("aenter", "aiter", "anext", "await", "enter", "iter", "len")}
 
 
 def public_api() -> str:
@@ -37,7 +39,7 @@ def described(path: str, thing: Any) -> Iterator[str]:
     elif inspect.isfunction(thing):
         yield path + function(source(thing))
     else:
-        yield f"{path} = {thing!r}"
+        yield f"{path} = {assigned(path.rpartition('.')[2], thing)}"
 
 
 def members(cls: type) -> dict[str, str]:
@@ -50,6 +52,22 @@ def members(cls: type) -> dict[str, str]:
                 if not name.startswith("_") or name in PROTOCOLS:
                     found.setdefault(name, line)
     return found
+
+
+def assigned(name: str, thing: object) -> str:
+    """What an alias or a constant stands for."""
+    for module in [module for name, module in sys.modules.items() if name.split(".")[0] in OURS]:
+        if getattr(module, name, None) is thing:
+            for statement in ast.parse(inspect.getsource(module)).body:
+                match statement:
+                    case ast.Assign(targets=[ast.Name(id=target)]) | ast.AnnAssign(target=ast.Name(id=target)):
+                        if target == name and isinstance(statement.value, ast.Name):
+                            return assigned(statement.value.id, thing)
+                        if target == name and statement.value:
+                            return ast.unparse(statement.value)
+                    case _:
+                        pass
+    raise LookupError(name)
 
 
 def is_public(cls: type) -> bool:
@@ -90,7 +108,21 @@ def function(node: Any) -> str:
 
 
 def source(thing: Any) -> Any:
-    return ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
+    node = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
+    for arguments in (inner for inner in ast.walk(node) if isinstance(inner, ast.arguments)):
+        lists: list[list[Any]] = [arguments.defaults, arguments.kw_defaults]
+        for defaults in lists:
+            defaults[:] = [default and by_value(default, sys.modules[thing.__module__]) for default in defaults]
+    return node
+
+
+def by_value(default: ast.expr, module: ModuleType) -> ast.expr:
+    """Callers rely on the 60 behind `limits.LEASE_DEFAULT_S`."""
+    if isinstance(default, ast.Attribute | ast.Name):
+        value = eval(ast.unparse(default), vars(module))
+        if isinstance(value, int | float | str):
+            return ast.Constant(value)
+    return default
 
 
 def test_public_names_and_signatures_are_those_of_docs_api_txt() -> None:

@@ -58,7 +58,7 @@ def revise_job(command: ReviseJob, views: Views, moment: Moment) -> list[AnyEven
             job=job.id,
             version=job.version + 1,
             state=_state(job.used, max_attempts, ready=all_accepted(depends_on, views)),
-            payload=None if command.payload is UNSET else command.payload,
+            payload=command.payload,
             payload_at=job.payload_at if command.payload is UNSET else None,
             paths=job.paths if command.paths is UNSET else command.paths,
             depends_on=depends_on,

@@ -18,6 +18,7 @@ _FIRST_ROWS: Final = 400
 _FEWEST_ROWS: Final = 100
 _MOST_ROWS: Final = 50_000
 _ROWS_OF_A_COMMIT: Final = 3
+_NOTED_ROWS: Final = 50
 
 
 class Checkpoints:
@@ -32,11 +33,16 @@ class Checkpoints:
         self._turn = turn
         self._writer = writer
         self._helper = connect(path)
+        self._unnoted = 0
 
     def count(self, rows: int) -> bool:
         """Before a commit of so many rows: whether a checkpoint is due after it. Only with the turn held."""
+        self._unnoted += rows + _ROWS_OF_A_COMMIT
+        if self._unnoted < _NOTED_ROWS:
+            return False
         since, due = self._turn.read_note()
-        since += rows + _ROWS_OF_A_COMMIT
+        since += self._unnoted
+        self._unnoted = 0
         self._turn.write_note(since, due)
         return since >= (due or _FIRST_ROWS)
 
@@ -49,7 +55,8 @@ class Checkpoints:
         pages = moved = -1
         with suppress(sqlite3.Error):
             pages, moved = self._checkpoint()
-            due = min(max(since * _WANTED_PAGES // max(pages, 1), _FEWEST_ROWS), _MOST_ROWS)
+            fitting = since * _WANTED_PAGES // max(pages, 1)
+            due = min(max(fitting, _FEWEST_ROWS), 2 * (due or _FIRST_ROWS), _MOST_ROWS)
         self._turn.write_note(0, due)
         return 0 <= pages == moved
 

@@ -36,7 +36,10 @@ class LogRow(NamedTuple):
 
 
 class ViewRow(NamedTuple):
-    """One row of one projection. `bucket` and `rank` say how it is scanned; `body` is JSON text."""
+    """One row of one projection. `bucket` and `rank` say how it is scanned; `body` is JSON text.
+
+    Rows that nobody scans belong in the bucket "", which costs nothing to keep.
+    """
 
     view: str
     key: str
@@ -92,8 +95,7 @@ class Snapshot(Protocol):
         ...
 
     def receipts(self, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], LogRow]:
-        """Those of the (actor, receipt) pairs that were used, each with what `receipt` would return: one look-up
-        for a whole batch, which is several times cheaper than one each."""
+        """Those of the (actor, receipt) pairs that were used, each with what `receipt` returns; one look-up for all."""
         ...
 
     def rows(self, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:

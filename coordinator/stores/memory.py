@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import NoReturn, TypeVar
@@ -106,8 +106,9 @@ class _Contents:
             if row.position != len(self.log) + 1:
                 self.fail(f"position {row.position} after {len(self.log)}")
             if row.receipt is not None:
-                if self.used.setdefault((row.actor, row.receipt), row.position) != row.position:
-                    self.fail(f"receipt {row.receipt} of {row.actor}")
+                first = self.used.setdefault((row.actor, row.receipt), row.position)
+                if first != row.position:
+                    self.fail(f"receipt {row.receipt} of {row.actor} at {first}")
             self.log.append(row)
             self.streams.setdefault(row.stream, []).append(row.position)
         self.end = head
@@ -224,7 +225,7 @@ class MemoryStore:
         self._closed = True
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> Generator[None]:
         with self._lock:
             if self._closed:
                 raise Closed("the store was closed")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 from urllib.parse import quote
 
 from coordinator.errors import NewerFormat, NotAWorkspace, Unavailable, UnsupportedPlatform
 from coordinator.stores.interface import FORMAT
-from coordinator.stores.sqlite_rows import is_locked
-from coordinator.stores.turn import Turn, pause
+from coordinator.stores.sqlite_rows import hint_for, is_damage, is_locked
+from coordinator.stores.turn import Turn, patience, pause
 
 APPLICATION_ID: Final = 0x61636F72  # "acor"
 
@@ -32,7 +32,8 @@ _TABLES: Final = (
     "INSERT INTO sorted VALUES (0)",
     # Not WITHOUT ROWID: its rows would fill the inner nodes too, and those above 1,000 bytes go to pages of their own.
     """CREATE TABLE views(
-        view TEXT NOT NULL, key TEXT NOT NULL, bucket TEXT NOT NULL, rank INTEGER NOT NULL, body TEXT NOT NULL) STRICT""",
+        view TEXT NOT NULL, key TEXT NOT NULL, bucket TEXT NOT NULL, rank INTEGER NOT NULL,
+        body TEXT NOT NULL) STRICT""",
     "CREATE UNIQUE INDEX views_key ON views(view, key)",
     "CREATE INDEX views_bucket ON views(view, bucket, rank, key) WHERE bucket <> ''",
     """CREATE TABLE head(
@@ -53,8 +54,8 @@ _PRAGMAS: Final = (
 )
 
 _NETWORK_FILE_SYSTEMS: Final = frozenset(
-    "9p afs beegfs ceph cifs coda fuse.glusterfs fuse.s3fs fuse.sshfs gfs gfs2 glusterfs lustre ncpfs nfs nfs4 ocfs2 "
-    "orangefs smb2 smb3 smbfs virtiofs".split()
+    "afs beegfs ceph cifs coda fuse.ceph fuse.glusterfs fuse.s3fs fuse.sshfs gfs gfs2 glusterfs lustre ncpfs nfs nfs4 "
+    "ocfs2 orangefs smb2 smb3 smbfs".split()
 )
 
 
@@ -81,20 +82,36 @@ def locate(path: str | os.PathLike[str]) -> str:
 
 def uri_of(path: str) -> str:
     """For `sqlite3.connect`: opens the file only if it exists, so that a lost one is never silently made anew."""
-    return f"file:{quote(path)}?mode=rw"
+    return f"file:{quote(os.fsencode(path))}?mode=rw"
 
 
 def connect(path: str) -> sqlite3.Connection:
     """A plain connection to an existing file, configured. It belongs to the calling thread."""
     connection = sqlite3.connect(uri_of(path), **CONNECT)
-    configure(connection)
+    try:
+        configure(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
 def configure(connection: sqlite3.Connection) -> None:
-    """What SQLite does not remember in the file and every connection has to be told."""
+    """What SQLite does not remember in the file and every connection has to be told. Some of it reads the file."""
     for pragma in _PRAGMAS:
-        connection.execute(pragma).fetchall()
+        retry_locked(lambda: connection.execute(pragma).fetchall(), patience())  # noqa: B023
+
+
+def retry_locked(step: Callable[[], object], still_wanted: Callable[[], bool]) -> None:
+    """Other programs know nothing of the turn: one may hold SQLite's own locks for a while."""
+    while True:
+        try:
+            step()
+            return
+        except sqlite3.Error as error:
+            if not is_locked(error) or not still_wanted():
+                raise
+        pause()
 
 
 def prepare(path: str | os.PathLike[str], still_wanted: Callable[[], bool]) -> None:
@@ -111,15 +128,31 @@ def prepare(path: str | os.PathLike[str], still_wanted: Callable[[], bool]) -> N
     """
     path = locate(path)
     _check_platform()
-    _check_place(path)
-    with reaching(path), closing(Turn(path + ".turn")) as turn, turn.held(still_wanted):
-        _create_empty(path)
-        with closing(connect(path)) as connection:
-            retry_locked(lambda: _create_or_recognise(connection, path), still_wanted)
+    with reaching(path):
+        _check_place(path)
+    beside = path + ".turn"
+    was_there = os.path.exists(beside)
+    try:
+        with reaching(path), closing(Turn(beside)) as turn, turn.held(still_wanted):
+            _create_empty(path)
+            with closing(connect(path)) as connection:
+                retry_locked(lambda: _create_or_recognise(connection, path), still_wanted)
+    except NotAWorkspace:
+        if not was_there:
+            os.unlink(beside)  # leave no traces beside what is not ours
+        raise
+
+
+def recognise(connection: sqlite3.Connection, path: str) -> None:
+    """Raises `NotAWorkspace` or `NewerFormat` if this is no workspace that this software can read."""
+    if _value(connection, "PRAGMA application_id") != APPLICATION_ID:
+        raise NotAWorkspace(f"{path} belongs to another program", hint="name a new file, or an existing workspace")
+    if (found := _value(connection, "PRAGMA user_version")) > FORMAT:
+        raise NewerFormat(f"{path} has format {found}; this software reads up to {FORMAT}")
 
 
 @contextmanager
-def reaching(path: str) -> Iterator[None]:
+def reaching(path: str) -> Generator[None]:
     """Turn what the system and SQLite say about a file that can't be opened into something that helps."""
     try:
         yield
@@ -127,21 +160,10 @@ def reaching(path: str) -> Iterator[None]:
         raise Unavailable(
             f"{path}: {error.strerror}", hint="check the permissions of the file and its folder"
         ) from error
-    except sqlite3.OperationalError as error:
-        raise Unavailable(f"{path}: {error}", hint="check that the file and its folder can be written") from error
-    except sqlite3.DatabaseError as error:
-        raise NotAWorkspace(f"{path}: {error}", hint="name a new file, or an existing workspace") from error
-
-
-def retry_locked(step: Callable[[], None], still_wanted: Callable[[], bool]) -> None:
-    """Another program may hold SQLite's own locks for a while without knowing of the turn."""
-    while True:
-        try:
-            return step()
-        except sqlite3.OperationalError as error:
-            if not is_locked(error) or not still_wanted():
-                raise
-        pause()
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise NotAWorkspace(f"{path}: {error}", hint="name a new file, or an existing workspace") from error
+        raise Unavailable(f"{path}: {error}", hint=hint_for(error)) from error
 
 
 def _check_platform() -> None:
@@ -153,9 +175,13 @@ def _check_place(path: str) -> None:
     folder = os.path.dirname(path)
     if os.path.isdir(path):
         raise NotAWorkspace(f"{path} is a folder", hint="name a file in it")
-    if not os.path.isdir(folder):
-        raise Unavailable(f"{path}: there is no folder {folder}", hint="create the folder first")
-    if (kind := file_system_of(folder)) in _NETWORK_FILE_SYSTEMS:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise NotAWorkspace(f"{path} is not a regular file", hint="name a new file, or an existing workspace")
+    try:
+        kind = file_system_of(folder)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Unavailable(f"{path}: there is no folder {folder}", hint="create the folder first") from error
+    if kind in _NETWORK_FILE_SYSTEMS:
         raise UnsupportedPlatform(
             f"{path} is on a network file system ({kind}), whose locks can't be trusted", hint="put it on a local disk"
         )
@@ -192,7 +218,7 @@ def _create_empty(path: str) -> None:
 def _create_or_recognise(connection: sqlite3.Connection, path: str) -> None:
     if _is_blank(connection):
         _create(connection, path)
-    _recognise(connection, path)
+    recognise(connection, path)
     if _value(connection, "PRAGMA journal_mode=WAL") != "wal":
         raise UnsupportedPlatform(f"{path}: SQLite can't keep a write-ahead log here", hint="put it on a local disk")
 
@@ -224,12 +250,5 @@ def _create(connection: sqlite3.Connection, path: str) -> None:
         raise
 
 
-def _recognise(connection: sqlite3.Connection, path: str) -> None:
-    if _value(connection, "PRAGMA application_id") != APPLICATION_ID:
-        raise NotAWorkspace(f"{path} belongs to another program", hint="name a new file, or an existing workspace")
-    if (found := _value(connection, "PRAGMA user_version")) > FORMAT:
-        raise NewerFormat(f"{path} has format {found}; this software reads up to {FORMAT}")
-
-
-def _value(connection: sqlite3.Connection, question: str) -> int | str:
+def _value(connection: sqlite3.Connection, question: str) -> Any:
     return connection.execute(question).fetchone()[0]

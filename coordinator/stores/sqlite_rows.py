@@ -27,7 +27,8 @@ _AT: Final = "SELECT at FROM events WHERE position = ?"
 _EVENTS: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ?"
 _SORTED: Final = "SELECT up_to FROM sorted"
 _STREAM: Final = (
-    f"SELECT {', '.join('events.' + column for column in LogRow._fields)} FROM streams CROSS JOIN events USING (position) "
+    f"SELECT {', '.join('events.' + column for column in LogRow._fields)} FROM streams CROSS JOIN events "
+    "ON events.position = streams.position "
     "WHERE streams.stream = ? AND streams.position > ? ORDER BY streams.position LIMIT ?"
 )
 _STREAM_TAIL: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position > ? AND stream = ? ORDER BY position LIMIT ?"
@@ -51,6 +52,9 @@ _DELETE: Final = (
     "CROSS JOIN views ON view = asked.column1 AND key = asked.column2)"
 )
 
+_EXISTS: Final = frozenset(
+    {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID}
+)
 _HINTS: Final = {
     sqlite3.SQLITE_FULL: "free some space on the disk",
     sqlite3.SQLITE_IOERR: "check the disk",
@@ -190,26 +194,35 @@ class SqliteTransaction(SqliteSnapshot):
         self._all(_SORTED_ALL)
 
 
-def explain(error: sqlite3.Error) -> Exception:
-    """What went wrong inside a transaction, in the words of the store's callers."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    if code in (
-        sqlite3.SQLITE_CONSTRAINT_UNIQUE,
-        sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
-        sqlite3.SQLITE_CONSTRAINT_ROWID,
-    ):
-        return RowExists(str(error))
-    if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
-        return error  # a mistake in the program
-    return Unavailable(f"SQLite: {error}", hint=_HINTS.get(code & 0xFF, ""))
-
-
-def is_locked(error: sqlite3.Error) -> bool:
-    """Whether SQLite said only "not now". The low byte is the error, the rest its variety."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
 @cache
 def _spread(sql: str, rows: int, columns: int) -> str:
     row = f"({', '.join('?' * columns)})"
     return sql.format(", ".join([row] * rows))
+
+
+def explain(error: sqlite3.Error) -> Exception:
+    """What went wrong inside a transaction, in the words of the store's callers."""
+    if getattr(error, "sqlite_errorcode", 0) in _EXISTS:
+        return RowExists(str(error))
+    if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
+        return RuntimeError(f"a mistake in this program: {error}")
+    return Unavailable(f"SQLite: {error}", hint=hint_for(error))
+
+
+def hint_for(error: sqlite3.Error) -> str:
+    return _HINTS.get(_kind(error), "")
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Whether SQLite said only "not now"."""
+    return _kind(error) == sqlite3.SQLITE_BUSY
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is no database, or not a sound one."""
+    return _kind(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+
+
+def _kind(error: sqlite3.Error) -> int:
+    """The low byte of the code is the error, the rest its variety. Python's own complaints have none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

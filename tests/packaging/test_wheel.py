@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 300  # an installation from a slow index
 
 PROGRAM = """
 import asyncio
@@ -38,7 +39,9 @@ class Environment:
     def run(self, *command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         program = self.folder / "bin" / command[0]
-        return subprocess.run([program, *command[1:]], cwd=cwd, env=clean, capture_output=True, text=True)
+        return subprocess.run(
+            [program, *command[1:]], cwd=cwd, env=clean, timeout=TIMEOUT_S, capture_output=True, text=True
+        )
 
     def python(self, text: str, *, cwd: Path) -> str:
         (cwd / "program.py").write_text(text)

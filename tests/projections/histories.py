@@ -1,0 +1,134 @@
+"""Valid histories: whatever the rules let happen, as envelopes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from coordinator.decisions.attempts import due, lapse
+from coordinator.decisions.claims import LookDeeper
+from coordinator.decisions.decide import decide
+from coordinator.decisions.moment import Moment
+from coordinator.execute import evolve
+from coordinator.refusals import Refused
+from coordinator.tokens import Nonce
+from coordinator.views import Views
+from events.envelope import Envelope
+from events.union import AnyEvent
+from tests.decisions import given as ask
+from tests.decisions.given import NOW, nothing_stored
+
+_JOBS = ("a", "b", "c")
+_ACTORS = ("ada", "bob")
+_PATHS = ("src", "src/x", "src/x/y", "SRC/z", "doc", ".")
+_SECOND = 1_000_000
+
+_jobs = st.sampled_from(_JOBS)
+_actors = st.sampled_from(_ACTORS)
+_paths = st.lists(st.sampled_from(_PATHS), max_size=1).map(tuple)
+_reviews = st.sampled_from(["other", "anyone", "none"])
+_others = st.sets(_jobs, max_size=2).map(sorted).map(tuple)
+
+_attempts = (
+    "claim claim claim next next submit submit submit submit accept accept accept reopen reopen reserve reserve "
+    "renew note fail release wait reject revoke cancel revise add"
+)
+ATTEMPTED = st.tuples(st.sampled_from(_attempts.split()), _jobs, _actors, _paths, _others, _reviews, st.integers(1, 3))
+
+
+class History:
+    """Attempts things, one after another, and keeps the events of those that the rules allow."""
+
+    def __init__(self) -> None:
+        self.envelopes: list[Envelope] = []
+        self._views = Views(nothing_stored())
+        self._now = NOW
+        self._tokens: dict[str, tuple[str, str]] = {}  # job -> holder and digest of the newest claim
+
+    def attempt(self, what: str, job: str, actor: str, paths: Any, others: Any, review: str, number: int) -> None:
+        if what == "wait":
+            self._now += number * ask.LEASE // 2
+            for lease in due(self._views, self._now):
+                self._keep([lapse(lease, self._views)], None)
+            return
+        self._now += number
+        digest = f"digest {len(self.envelopes)}"
+        command, actor = self._command(what, job, actor, paths, others, review, number)
+        try:
+            events = decide(command, self._views, Moment(actor, self._now, Nonce("nonce", digest)))
+        except (Refused, LookDeeper):
+            return
+        self._keep(events, actor)
+
+    def _command(
+        self, what: str, job: str, actor: str, paths: Any, others: Any, review: str, number: int
+    ) -> tuple[Any, str]:
+        row = self._views.jobs.get(job)
+        version = 0 if row is None else row.version
+        holder, digest = self._tokens.get(job, (actor, "none"))
+        match what:
+            case "add":
+                given = {"paths": paths, "depends_on": others, "review": review, "max_attempts": number}
+                return ask.add(job, **given), actor
+            case "revise":
+                return ask.revise(job, version, depends_on=others, paths=paths, max_attempts=number), actor
+            case "claim":
+                return ask.claim(job, version), actor
+            case "next":
+                return ask.claim_next(), actor
+            case "accept":
+                return ask.accept(job, version), actor
+            case "reject":
+                return ask.reject(job, version), actor
+            case "revoke":
+                return ask.revoke(job, version), actor
+            case "cancel":
+                return ask.cancel(job, version), actor
+            case "reopen":
+                return ask.reopen(job, version), actor
+            case "reserve":
+                return ask.commands.ReservePaths(job=job, token_digest=digest, paths=paths or ("doc",)), holder
+            case "renew":
+                return ask.commands.RenewClaim(job=job, token_digest=digest, lease_us=number * _SECOND), holder
+            case "note":
+                return ask.commands.NoteProgress(job=job, token_digest=digest, note=Raw(b"{}")), holder
+            case "submit":
+                return ask.commands.SubmitJob(job=job, token_digest=digest, result=Raw(b"{}")), holder
+            case "fail":
+                return ask.commands.FailJob(job=job, token_digest=digest, reason="no luck"), holder
+            case _:
+                return ask.commands.ReleaseJob(job=job, token_digest=digest), holder
+
+    def _keep(self, events: list[AnyEvent] | list[Any], actor: str | None) -> None:
+        first = len(self.envelopes) + 1
+        envelopes = [
+            Envelope(first + index, self._now, actor, None, None, None, None, first, event)
+            for index, event in enumerate(events)
+        ]
+        evolve(self._views, envelopes)
+        self.envelopes += envelopes
+        for event in events:
+            if isinstance(event, ask.jobs.JobClaimed):
+                self._tokens[event.job] = event.worker, event.token_digest
+
+
+def _played(attempts: list[tuple[Any, ...]]) -> list[Envelope]:
+    history = History()
+    for attempt in attempts:
+        history.attempt(*attempt)
+    return history.envelopes
+
+
+def _adding(job: str) -> st.SearchStrategy[tuple[Any, ...]]:
+    earlier = _others.map(lambda others: tuple(other for other in others if other < job))
+    return st.tuples(st.just("add"), st.just(job), _actors, _paths, earlier, _reviews, st.integers(1, 3))
+
+
+HISTORIES = st.builds(
+    lambda beginning, attempts: _played([*beginning, *attempts]),
+    st.tuples(*map(_adding, _JOBS)),
+    # A length of its own: left to itself, Hypothesis prefers lists too short to come to anything.
+    st.integers(0, 60).flatmap(lambda length: st.lists(ATTEMPTED, min_size=length, max_size=length)),
+)

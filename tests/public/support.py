@@ -1,0 +1,107 @@
+"""What the tests of the public API share."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+import coordinator.execute
+from coordinator import Agent, Claim, CommandRecord, Coordinator, LogEntry
+from coordinator.stores.turn import Turn
+
+T = TypeVar("T")
+
+PATIENCE_S = 20  # how long a test waits for what is bound to come
+
+
+class Records:
+    """An observer that keeps what it is told, and can be waited for."""
+
+    def __init__(self) -> None:
+        self.all: list[CommandRecord] = []
+        self._more = asyncio.Event()
+
+    def __call__(self, record: CommandRecord) -> None:
+        self.all.append(record)
+        self._more.set()
+
+    def of(self, type: str, outcome: str | None = None) -> list[CommandRecord]:
+        return [record for record in self.all if record.type == type and outcome in (None, record.outcome)]
+
+    async def until(self, type: str, outcome: str | None = None, *, count: int = 1) -> list[CommandRecord]:
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.of(type, outcome)) < count:
+                self._more.clear()
+                await self._more.wait()
+        return self.of(type, outcome)
+
+
+class Gate:
+    """Stops the writer in the middle of a transaction: its batch is drawn, nothing is decided yet."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        decide = coordinator.execute.decide
+        self._drawn = threading.Event()
+        self._go = threading.Event()
+
+        def decide_when_let(*arguments: Any) -> Any:
+            self._drawn.set()
+            assert self._go.wait(PATIENCE_S), "the gate was never opened"
+            return decide(*arguments)
+
+        monkeypatch.setattr(coordinator.execute, "decide", decide_when_let)
+
+    async def drawn(self) -> None:
+        """Wait until the writer stands at the gate."""
+        assert await asyncio.to_thread(self._drawn.wait, PATIENCE_S), "no command came"
+
+    def open(self) -> None:
+        self._go.set()
+
+
+@contextmanager
+def turn_held(database: Path) -> Iterator[None]:
+    """Nobody else can write meanwhile, as if another process did."""
+    turn = Turn(f"{database}.turn")
+    try:
+        with turn.held(lambda: False):
+            yield
+    finally:
+        turn.close()
+
+
+async def claimed(agent: Agent, id: str = "parser", *, lease_s: float = 60, **job: Any) -> Claim:
+    """A new job, claimed by who added it."""
+    return await agent.claim(await agent.add_job(id, **job), lease_s=lease_s)
+
+
+async def entries(coordinator: Coordinator, job: str | None = None, *types: str) -> list[LogEntry]:
+    """The log, or what it holds of one job, or of some types."""
+    return [entry async for entry in coordinator.log(job=job) if not types or entry.type in types]
+
+
+async def story(coordinator: Coordinator, job: str | None = None) -> list[str]:
+    """What happened, in the words of the log, without the refusals."""
+    return [entry.type for entry in await entries(coordinator, job) if entry.type != "command.refused"]
+
+
+async def refusals(coordinator: Coordinator) -> list[tuple[str | None, object, object]]:
+    """Who was refused what, and why."""
+    found = await entries(coordinator, None, "command.refused")
+    return [(entry.actor, entry.body["command"], entry.body["code"]) for entry in found]
+
+
+async def at_work(claim: Claim, body: Callable[[], Awaitable[T]], **options: Any) -> T:
+    """The body in a block under `claim.working()`."""
+    async with claim.working(**options):
+        return await body()
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()

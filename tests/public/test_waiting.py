@@ -1,0 +1,337 @@
+"""Waiting for a job to come into a state, and for work to come: woken by what happens, not by a clock that ticks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import anyio
+import pytest
+
+from coordinator import Agent, Claim, Claims, Closed, Coordinator, Job
+from coordinator.testing import ManualClock
+from tests.public.support import PATIENCE_S, Records, claimed, story
+
+pytestmark = pytest.mark.both_stores
+
+
+async def waiting_for(coordinator: Coordinator, job: str, *states) -> asyncio.Task[Job]:
+    """A task that has looked at least once and goes on waiting."""
+    task = asyncio.create_task(coordinator.wait_for_job(job, *states))
+    for _ in range(3):  # reads are answered in order
+        await coordinator.job(job)
+    assert not task.done()
+    return task
+
+
+async def waiting_for_work(claims: Claims, records: Records) -> asyncio.Task[Claim]:
+    """A task that found nothing to claim and goes on waiting."""
+    before = len(records.of("claim_next", "nothing"))
+    task = asyncio.create_task(anext(claims))
+    await records.until("claim_next", "nothing", count=before + 1)
+    return task
+
+
+async def end_of(task: asyncio.Task):
+    async with asyncio.timeout(PATIENCE_S):
+        return await task
+
+
+# For a job
+
+
+async def test_a_state_that_is_there_already_is_returned_at_once(coordinator: Coordinator, ada: Agent):
+    await ada.add_job("parser")
+
+    job = await coordinator.wait_for_job("parser", "ready", "claimed")
+
+    assert job == await coordinator.job("parser")
+
+
+@pytest.mark.parametrize(
+    ("state", "steps"),
+    [
+        ("claimed", ["claim"]),
+        ("submitted", ["claim", "submit"]),
+        ("accepted", ["claim", "submit", "accept"]),
+        ("failed", ["claim", "fail"]),
+        ("cancelled", ["claim", "cancel"]),
+    ],
+)
+async def test_who_waits_is_woken_when_the_job_comes_into_the_state(
+    state, steps: list[str], coordinator: Coordinator, ada: Agent, bob: Agent
+):
+    job = await ada.add_job("parser", max_attempts=1)
+    task = await waiting_for(coordinator, "parser", state)
+
+    claim = await ada.claim(job)
+    if "submit" in steps:
+        job = await claim.submit()
+    if "accept" in steps:
+        await bob.accept(job)
+    if "fail" in steps:
+        await claim.fail("no luck")
+    if "cancel" in steps:
+        await bob.cancel_job(claim.job)
+
+    assert (await end_of(task)).state == state
+
+
+async def test_without_a_state_it_is_waited_until_the_job_is_closed(coordinator: Coordinator, ada: Agent, bob: Agent):
+    job = await ada.add_job("parser")
+    task = await waiting_for(coordinator, "parser")
+
+    submitted = await (await ada.claim(job)).submit()
+    await coordinator.wait_for_job("parser", "submitted")
+    assert not task.done()
+    await bob.accept(submitted)
+
+    assert (await end_of(task)).state == "accepted"
+
+
+async def test_who_waits_is_woken_by_a_lease_that_runs_out_with_nobody_else_there(
+    coordinator: Coordinator, ada: Agent, clock: ManualClock
+):
+    await claimed(ada, lease_s=30)
+    task = await waiting_for(coordinator, "parser", "ready")
+
+    clock.advance(30)
+
+    assert (await end_of(task)).state == "ready"
+
+
+async def test_a_lapse_that_somebody_waited_for_is_recorded(coordinator: Coordinator, ada: Agent, clock: ManualClock):
+    await claimed(ada, "parser", lease_s=30)
+    await claimed(ada, "other", lease_s=50)
+    task = await waiting_for(coordinator, "parser")
+
+    clock.advance(30)
+    last = await waiting_for(coordinator, "other", "ready")
+    clock.advance(20)
+    await end_of(last)
+
+    await ada.add_job("later")
+    assert await story(coordinator, "parser") == ["job.added", "job.claimed", "job.lapsed"]
+    task.cancel()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "closes"),
+    [("claimed", "accept"), ("ready", "cancel"), ("accepted", "cancel"), ("failed", "accept"), ("cancelled", "accept")],
+)
+async def test_who_waits_is_told_when_the_job_can_no_longer_get_there(
+    wanted, closes: str, coordinator: Coordinator, ada: Agent, bob: Agent
+):
+    claim = await claimed(ada)
+    if wanted == "claimed":
+        job = await claim.submit()
+        task = await waiting_for(coordinator, "parser", "claimed")
+    else:
+        job = claim.job
+        task = await waiting_for(coordinator, "parser", wanted)
+
+    if closes == "cancel":
+        await bob.cancel_job(job)
+    else:
+        await bob.accept(job if wanted == "claimed" else await claim.submit())
+
+    assert (await end_of(task)).state == {"accept": "accepted", "cancel": "cancelled"}[closes]
+
+
+async def test_who_waits_for_a_blocked_job_is_told_when_what_it_depends_on_comes_to_nothing(
+    coordinator: Coordinator, ada: Agent, bob: Agent
+):
+    schema = await ada.add_job("schema")
+    await ada.add_job("index", depends_on=[schema])
+    await ada.add_job("search", depends_on=["index"])
+    task = await waiting_for(coordinator, "search", "ready")
+
+    await bob.cancel_job(schema)
+
+    assert (await end_of(task)).state == "blocked"
+    assert (await coordinator.wait_for_job("search")).state == "blocked"
+
+
+async def test_a_job_that_others_do_not_depend_on_yet_cannot_become_blocked_by_itself(
+    coordinator: Coordinator, ada: Agent
+):
+    await ada.add_job("parser")
+
+    async with asyncio.timeout(PATIENCE_S):
+        job = await coordinator.wait_for_job("parser", "blocked")
+
+    assert job.state == "ready"
+
+
+async def test_waiting_has_no_timeout_of_its_own_but_can_be_given_one(coordinator: Coordinator, ada: Agent):
+    await ada.add_job("parser")
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await coordinator.wait_for_job("parser")
+    with anyio.move_on_after(0.01) as scope:
+        await coordinator.wait_for_job("parser")
+
+    assert scope.cancelled_caught
+
+
+async def test_many_can_wait_for_one_job(coordinator: Coordinator, ada: Agent):
+    job = await ada.add_job("parser")
+    tasks = [await waiting_for(coordinator, "parser", "claimed") for _ in range(20)]
+
+    await ada.claim(job)
+
+    assert {(await end_of(task)).state for task in tasks} == {"claimed"}
+
+
+async def test_who_waits_is_told_when_the_coordinator_is_closed(coordinator: Coordinator, ada: Agent, records: Records):
+    await ada.add_job("parser", depends_on=[await ada.add_job("schema", paths=["src"])])
+    await ada.claim_next()
+    job = await waiting_for(coordinator, "parser")
+    work = await waiting_for_work(ada.claims(), records)
+
+    await coordinator.close()
+
+    with pytest.raises(Closed):
+        await end_of(job)
+    with pytest.raises(Closed):
+        await end_of(work)
+
+
+# For work
+
+
+async def test_claims_come_one_after_another_while_there_is_work(ada: Agent):
+    for id, priority in [("a", 1), ("b", 3), ("c", 2)]:
+        await ada.add_job(id, priority=priority, review="none")
+
+    ids: list[str] = []
+    async for claim in ada.claims(until_settled=True, lease_s=30):
+        assert claim.lease_s == 30
+        ids.append(claim.job.id)
+        await claim.submit()
+
+    assert ids == ["b", "c", "a"]
+
+
+async def test_claims_wait_for_work_that_comes_later(ada: Agent, bob: Agent, records: Records):
+    task = await waiting_for_work(bob.claims(), records)
+
+    await ada.add_job("parser")
+
+    assert (await end_of(task)).job.id == "parser"
+
+
+async def test_claims_wait_for_a_dependency_to_be_accepted(
+    coordinator: Coordinator, ada: Agent, bob: Agent, records: Records
+):
+    claim = await claimed(ada, "schema", review="none")
+    await ada.add_job("index", depends_on=["schema"])
+    task = await waiting_for_work(bob.claims(until_settled=True), records)
+
+    await claim.submit()
+
+    assert (await end_of(task)).job.id == "index"
+
+
+async def test_claims_wait_for_paths_to_be_free(ada: Agent, bob: Agent, records: Records):
+    claim = await claimed(ada, "parser", paths=["src"])
+    await ada.add_job("lexer", paths=["src/lexer"])
+    task = await waiting_for_work(bob.claims(), records)
+
+    await claim.submit()
+
+    assert (await end_of(task)).job.id == "lexer"
+
+
+async def test_claims_wait_for_a_lease_that_runs_out(
+    coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock, records: Records
+):
+    await claimed(ada, lease_s=30)
+    task = await waiting_for_work(bob.claims(until_settled=True), records)
+
+    clock.advance(30)
+
+    claim = await end_of(task)
+    assert (claim.job.id, claim.attempt) == ("parser", 2)
+
+
+async def test_claims_until_settled_end_when_everything_is_closed(ada: Agent, bob: Agent, records: Records):
+    claim = await claimed(ada)
+    task = await waiting_for_work(bob.claims(until_settled=True), records)
+
+    await bob.accept(await claim.submit())
+
+    with pytest.raises(StopAsyncIteration):
+        await end_of(task)
+
+
+async def test_claims_until_settled_wait_for_a_review_which_may_bring_the_job_back(
+    ada: Agent, bob: Agent, records: Records
+):
+    submitted = await (await claimed(ada)).submit()
+    task = await waiting_for_work(bob.claims(until_settled=True), records)
+
+    await bob.reject(submitted, "not good")
+
+    assert (await end_of(task)).attempt == 2
+
+
+async def test_claims_until_settled_do_not_wait_for_a_job_that_is_blocked_for_ever(ada: Agent, bob: Agent):
+    schema = await ada.add_job("schema")
+    await ada.add_job("index", depends_on=[schema])
+    await ada.cancel_job(schema)
+
+    found = [claim.job.id async for claim in bob.claims(until_settled=True)]
+
+    assert found == []
+
+
+async def test_claims_for_ever_do_not_end_when_everything_is_closed(ada: Agent, bob: Agent, records: Records):
+    await ada.cancel_job(await ada.add_job("parser"))
+
+    task = await waiting_for_work(bob.claims(), records)
+    await ada.add_job("lexer")
+
+    assert (await end_of(task)).job.id == "lexer"
+
+
+async def test_claims_that_ended_can_be_asked_again(ada: Agent):
+    claims = ada.claims(until_settled=True)
+    assert await anext(claims, None) is None
+
+    await ada.add_job("parser")
+
+    assert (await anext(claims)).job.id == "parser"
+
+
+async def test_five_workers_share_the_work_and_end_together(coordinator: Coordinator):
+    planner = coordinator.agent("planner")
+    for number in range(25):
+        await planner.add_job(f"job-{number}", paths=[f"src/{number}"], review="none")
+    done: list[str] = []
+
+    async def worker(agent: Agent) -> None:
+        async for claim in agent.claims(until_settled=True):
+            async with claim.working():
+                await claim.submit({"by": agent.name})
+                done.append(claim.job.id)
+
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        for number in range(5):
+            group.create_task(worker(coordinator.agent(f"worker-{number}")))
+
+    assert sorted(done) == sorted(f"job-{number}" for number in range(25))
+    assert {job.state for job in await coordinator.jobs()} == {"accepted"}
+
+
+async def test_who_waits_is_not_woken_by_those_who_find_nothing(
+    coordinator: Coordinator, ada: Agent, bob: Agent, records: Records
+):
+    tasks = [await waiting_for_work(agent.claims(), records) for agent in (ada, bob)]
+
+    for _ in range(50):
+        await coordinator.agent("carol").claim_next()
+
+    assert len([record for record in records.of("claim_next") if record.actor != "carol"]) <= 4
+    for task in tasks:
+        task.cancel()

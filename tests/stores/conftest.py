@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from coordinator.stores.interface import Store
+from coordinator.stores.memory import MemoryStore
+from coordinator.stores.sqlite import SqliteStore
+from tests.stores.children import Child
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a workspace may be created."""
+    return tmp_path / "work.db"
+
+
+@pytest.fixture
+def sqlite(path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore.open(path)) as store:
+        yield store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Each engine in turn."""
+    if request.param == "memory":
+        yield MemoryStore()
+    else:
+        yield request.getfixturevalue("sqlite")
+
+
+@pytest.fixture
+def child() -> Iterator[Callable[..., Child]]:
+    """Starts other processes, and ends those that still run."""
+    with ExitStack() as stack:
+        yield lambda script, *arguments, **more: stack.enter_context(Child(script, *arguments, **more))
