@@ -371,6 +371,8 @@ def _as_it_stands(seen: Seen, claim: ClaimGranted) -> ClaimGranted:
     if lease is None or lease.attempt != claim.attempt or lease.ended is not None:
         return claim
     return claim._replace(lease_us=lease.lease_us, lease_until=lease.lease_until, paths=lease.paths)
+
+
 def _held(seen: Seen, token: Token, actor: str) -> ClaimGranted:
     """The live claim of a token, as it stands now."""
     row = seen.views.tokens.get(token.digest)

@@ -25,7 +25,6 @@ from events.jobs import (
     JobReserved,
 )
 
-
 T = TypeVar("T")
 
 

@@ -209,6 +209,4 @@ class Claim:
         return expect(JobRef, (await self._held.ask(command, receipt, context)).answer)
 
     async def _end(self, command: AnyCommand, receipt: str | None, context: str | None) -> JobRef:
-        left = expect(JobRef, (await self._held.ask(command, receipt, context)).answer)
-        self._held.ended = True
-        return left
+        return expect(JobRef, (await self._held.end(command, receipt, context)).answer)

@@ -11,27 +11,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import NamedTuple
 
 import msgspec
 
-from coordinator.answers import Answer, ClaimGranted, answer
+from coordinator.answers import Answer, answer
 from coordinator.clock import Clock, log_time
-from coordinator.commands import AnyCommand, ReleaseJob, type_of
+from coordinator.commands import type_of
 from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
+from coordinator.envelopes import envelope_of, event_at, events_of_command
 from coordinator.errors import CoordinatorError, NewerFormat
-from coordinator.receipts import fingerprint
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
-from coordinator.stores.interface import FORMAT, GENESIS, Head, LogRow, Snapshot, Store, Transaction, TurnTaken, ViewRow
+from coordinator.request import Outcome, Request
+from coordinator.stores.interface import FORMAT, GENESIS, Head, LogRow, Store, Transaction, TurnTaken, ViewRow
 from coordinator.tokens import draw
 from coordinator.views import RowCache, Views
-from events.codec import chain, decode, encode
+from events.codec import chain, encode
 from events.codec import type_of as event_type
 from events.commands import CommandRefused
 from events.envelope import Envelope
@@ -41,46 +40,6 @@ from projections.replay import fold
 log = logging.getLogger("coordinator")
 
 _encode_values = msgspec.json.Encoder(enc_hook=str).encode
-_COMMAND_PAGE = 256
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Request:
-    """One command with who asks and under which receipt.
-
-    `generated` says that the caller gave no receipt, and one was made for this request. Until it is asked a second
-    time, `fresh` says that nobody can have used that one before.
-    `candidate` is what a search from a snapshot found for `ClaimNext`; it is no part of what was asked.
-    """
-
-    actor: str
-    command: AnyCommand
-    receipt: str
-    generated: bool = False
-    context: str | None = None
-    candidate: str | None = None
-    fresh: bool = field(init=False)
-    fingerprint: bytes = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.fresh = self.generated
-        self.fingerprint = fingerprint(self.command)
-
-
-class Outcome(NamedTuple):
-    """What became of one request.
-
-    Attributes:
-        answer: what it is told; None also for a command that changed nothing.
-        error: why not.
-        position: position of the command's first event, or of the record of its refusal.
-        repeated: the receipt was known, and the answer is the old one.
-    """
-
-    answer: Answer | None = None
-    error: Exception | None = None
-    position: int | None = None
-    repeated: bool = False
 
 
 class Journal:
@@ -328,44 +287,6 @@ def now(head: Head, clock: Clock, *, boot: int | None = None) -> int:
     )
 
 
-def envelope_of(row: LogRow) -> Envelope:
-    """A stored row with its event decoded."""
-    return Envelope(
-        row.position,
-        row.at,
-        row.actor,
-        row.origin,
-        row.context,
-        row.receipt,
-        row.fingerprint,
-        row.command,
-        decode(row.body),
-    )
-
-
-def event_at(snapshot: Snapshot, position: int) -> AnyEvent:
-    """The event at a position that is known to exist."""
-    row = snapshot.event(position)
-    if row is None:
-        raise LookupError(f"the log has no position {position}")
-    return decode(row.body)
-
-
-def events_of_command(snapshot: Snapshot, first: int) -> list[Envelope]:
-    """All events of the command that begins at a position; they follow each other."""
-    envelopes: list[Envelope] = []
-    after = first - 1
-    while True:
-        page = snapshot.events(after=after, limit=_COMMAND_PAGE)
-        for row in page:
-            if row.command != first:
-                return envelopes
-            envelopes.append(envelope_of(row))
-        if len(page) < _COMMAND_PAGE:
-            return envelopes
-        after = page[-1].position
-
-
 def _enclose(event: AnyEvent, first: int, index: int, at: int, origin: str, request: Request | None) -> Envelope:
     """The receipt stands on a command's first event only; what the store found out itself has no actor."""
     if request is None:
@@ -381,12 +302,3 @@ def _enclose(event: AnyEvent, first: int, index: int, at: int, origin: str, requ
         first,
         event,
     )
-
-
-def undo_unheard(request: Request, outcome: Outcome) -> Request | None:
-    """What gives back a claim whose caller has gone and does not know the receipt; None where nothing must be."""
-    claim = outcome.answer
-    if not request.generated or not isinstance(claim, ClaimGranted):
-        return None
-    release = ReleaseJob(job=claim.job.id, token_digest=claim.token.digest, reason="its caller had gone")
-    return Request(actor=request.actor, command=release, receipt=f"{request.receipt}/unheard", context=request.context)

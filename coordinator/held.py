@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from coordinator.answers import ClaimGranted
 from coordinator.commands import AnyCommand, RenewClaim
-from coordinator.execute import Outcome, Request
 from coordinator.refusals import ClaimLost, LeaseLapsed
 from coordinator.renewals import Renewal
+from coordinator.request import Outcome, Request
 from coordinator.session import Session
 
 
@@ -19,7 +19,9 @@ class Held:
         sent_at: `boot()` from which the lease counts: when the claim, or its last renewal, was sent.
         lease_us: length of the lease.
         lease_until: its end in µs of log time.
-        ended: submit, fail or release has succeeded.
+        ending: submit, fail or release was asked for.
+        ended: it has succeeded.
+        when_ended: called then; the block under `working` has nothing more to watch.
     """
 
     def __init__(self, session: Session, actor: str, granted: ClaimGranted, sent_at: int) -> None:
@@ -30,8 +32,11 @@ class Held:
         self.lease_us = granted.lease_us
         self.lease_until = granted.lease_until
         self.paths = granted.paths
+        self.ending = False
         self.ended = False
+        self.when_ended: Callable[[], None] = _nothing
         self._renewing: Renewal | None = None
+
     @property
     def job(self) -> str:
         return self.granted.job.id
@@ -42,6 +47,14 @@ class Held:
 
     async def ask(self, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
         return await self.session.ask(self.actor, command, receipt, context)
+
+    async def end(self, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
+        """Ask for something with which the claim ends."""
+        self.ending = True
+        outcome = await self.ask(command, receipt, context)
+        self.ended = True
+        self.when_ended()
+        return outcome
 
     def renewed(self, lease_us: int, lease_until: int, sent_at: int) -> None:
         """The store moved the lease on."""
@@ -71,8 +84,13 @@ class Held:
             lapsed=self._lapsed,
         )
         return self._renewing
+
     def _renewal(self) -> Request:
         return self.session.request(self.actor, RenewClaim(job=self.job, token_digest=self.token_digest))
 
     def _lapsed(self) -> LeaseLapsed:
         return LeaseLapsed("job/" + self.job, attempt=self.granted.attempt, lease_until=self.lease_until)
+
+
+def _nothing() -> None:
+    pass

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from coordinator import limits
 from coordinator.clock import from_datetime
+from coordinator.envelopes import envelope_of
 from coordinator.errors import InvalidInput
-from coordinator.execute import envelope_of
 from coordinator.reads import Reads
 from coordinator.seen import Seen
 from coordinator.session import Session

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from coordinator.answers import LeaseRenewed
 from coordinator.clock import Clock
 from coordinator.errors import CoordinatorError
-from coordinator.execute import Outcome, Request
 from coordinator.refusals import ClaimLost, LeaseLapsed, Refused
+from coordinator.request import Outcome, Request
 from coordinator.timers import Timer, Timers
 from coordinator.writer import Writer
 

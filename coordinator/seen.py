@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator.decisions.attempts import due, lapse
-from coordinator.execute import event_at, evolve
+from coordinator.envelopes import event_at
+from coordinator.execute import evolve
 from coordinator.jobs import Job, job_of
 from coordinator.refusals import JobUnknown
 from coordinator.stores.interface import LogRow, Snapshot

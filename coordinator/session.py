@@ -11,10 +11,12 @@ from coordinator import limits
 from coordinator.answers import Answer, answer
 from coordinator.clock import Clock
 from coordinator.commands import AnyCommand
+from coordinator.envelopes import events_of_command
 from coordinator.errors import Closed
-from coordinator.execute import Outcome, Request, events_of_command, now
+from coordinator.execute import now
 from coordinator.hosting import Host
 from coordinator.receipts import generate
+from coordinator.request import Outcome, Request
 from coordinator.seen import Seen
 from coordinator.stores.interface import Snapshot
 from coordinator.timers import Timers

@@ -6,17 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal
+from typing import Literal, NoReturn
 
 import anyio
 
 from coordinator.commands import FailJob, ReleaseJob
 from coordinator.errors import CoordinatorError, LimitPassed, NotSubmitted
-from coordinator.execute import Outcome
 from coordinator.held import Held
 from coordinator.limits import fitting_reason
-from coordinator.refusals import ClaimLost
+from coordinator.refusals import ClaimEnded, ClaimLost
 from coordinator.renewals import Renewal
+from coordinator.request import Outcome
 from coordinator.timers import Timer
 
 log = logging.getLogger("coordinator")
@@ -43,6 +43,7 @@ class Working:
         session = self._held.session
         session.check_open()
         self._scope.__enter__()
+        self._held.when_ended = self._stop_timers
         self._renewal = self._held.keep_renewing(self._stop)
         if self._limit_s is not None:
             due = session.clock.boot() + round(self._limit_s * 1_000_000)
@@ -50,12 +51,13 @@ class Working:
 
     async def __aexit__(
         self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
+    ) -> None:
         self._stop_timers()
-        ours = bool(self._scope.__exit__(type_, error, traceback))
+        ours = self._scope.__exit__(type_, error, traceback)
         if self._held.ended:
-            return ours
-        if error is None or ours:
+            if ours and self._why is not None:
+                raise self._why  # the body was cut off, but could still end its claim
+        elif error is None or ours:
             await self._left()
         elif isinstance(error, asyncio.CancelledError):
             self._cancelled()
@@ -63,9 +65,8 @@ class Working:
             await self._raised(error)
         else:  # the program is ending: nothing more can be awaited
             self._post(self._failure(error))
-        return ours
 
-    async def _left(self) -> None:
+    async def _left(self) -> NoReturn:
         """The block came to its end, or swallowed that we cancelled it."""
         if isinstance(self._why, ClaimLost):
             raise self._why
@@ -136,11 +137,20 @@ class Working:
         self._stop_timers()
 
         def cancel() -> None:
-            if self._why is None:
+            if self._why is None and not self._ended_by_itself(why):
                 self._why = why
                 self._scope.cancel()
 
         self._on_loop(cancel)
+
+    def _ended_by_itself(self, why: ClaimLost | LimitPassed) -> bool:
+        """Whether the body has ended its claim, or has asked for it and will be answered in a moment.
+
+        A renewal that stood behind that in the queue is refused, which is no loss.
+        """
+        if self._held.ended:
+            return True
+        return self._held.ending and isinstance(why, ClaimEnded) and why.how in ("submitted", "failed", "released")
 
     def _stop_timers(self) -> None:
         if self._renewal is not None:

@@ -19,8 +19,9 @@ from queue import Empty, SimpleQueue
 
 from coordinator.commands import type_of
 from coordinator.errors import Busy, Closed, CoordinatorError, OutcomeUnknown, Unavailable
-from coordinator.execute import Journal, Outcome, Request, commit, undo_unheard
+from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
+from coordinator.request import Outcome, Request, undo_unheard
 from coordinator.stores.interface import CommitUnknown, Store, TurnTaken
 
 log = logging.getLogger("coordinator")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -11,7 +11,7 @@ import pytest
 
 from coordinator import Agent, Coordinator
 from coordinator.testing import ManualClock
-from tests.public.support import Records
+from tests.public.support import Gate, Records
 
 HERE = Path(__file__).parent
 BOUNDED = (HERE / "public", HERE / "processes")
@@ -70,6 +70,14 @@ async def coordinator(
     place = database if getattr(request, "param", "memory") == "sqlite" else "memory:"
     async with Coordinator.open(place, clock=clock, observe=records) as opened:
         yield opened
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Where a test can hold up the writer."""
+    gate = Gate(monkeypatch)
+    yield gate
+    gate.open()
 
 
 @pytest.fixture

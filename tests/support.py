@@ -8,7 +8,9 @@ from typing import Any
 
 from coordinator.clock import ManualClock
 from coordinator.commands import AnyCommand
-from coordinator.execute import Journal, Outcome, Request, commit, envelope_of
+from coordinator.envelopes import envelope_of
+from coordinator.execute import Journal, commit
+from coordinator.request import Outcome, Request
 from coordinator.stores.interface import LogRow, Store
 from coordinator.stores.memory import MemoryStore
 from events.codec import chain

@@ -52,7 +52,7 @@ def test_help_shows_the_commands_and_an_example() -> None:
     asked = coordinator("--help")
 
     assert asked.returncode == 0
-    assert "Usage: coordinator [OPTIONS] [COMMAND]" in asked.stdout
+    assert "Usage: coordinator [OPTIONS]" in asked.stdout
     assert "coordinator demo src --json" in asked.stdout
 
 

@@ -19,8 +19,8 @@ from coordinator.commands import AnyCommand
 from coordinator.decisions import decide as decisions
 from coordinator.decisions.claims import CANDIDATES, LookDeeper
 from coordinator.errors import NewerFormat, Unavailable
-from coordinator.execute import Outcome
 from coordinator.refusals import JobExists, LeaseLapsed, ReceiptConflict, Refused, TokenSuperseded, VersionChanged
+from coordinator.request import Outcome, undo_unheard
 from coordinator.stores.memory import MemoryStore
 from events.codec import decode
 from events.commands import CommandRefused
@@ -474,6 +474,20 @@ def test_a_command_sees_what_those_before_it_in_its_batch_changed(work: Workspac
     work.check()
 
 
+def test_jobs_are_unblocked_in_the_order_of_their_ids_whatever_their_batch_holds(work: Workspace) -> None:
+    work.do("ada", add("base", review="none"))
+    work.batch(*[work.request("ada", add(job, depends_on=("base",))) for job in ("d", "b")])
+    granted = work.do("ada", claim("base"))
+
+    work.batch(
+        work.request("ada", add("c", depends_on=("base",))),
+        work.request("ada", add("a", depends_on=("base",))),
+        work.request("ada", submit(granted)),
+    )
+
+    assert [row.stream for row in work.log() if row.type == "job.unblocked"] == ["job/a", "job/b", "job/c", "job/d"]
+
+
 def test_two_claims_of_one_actor_cannot_reserve_the_same_path_later_either(work: Workspace) -> None:
     work.do("ada", add("parser", paths=("src",)))
     work.do("ada", add("index"))
@@ -578,6 +592,38 @@ def test_what_a_search_found_is_no_part_of_what_was_asked(work: Workspace) -> No
     again = work.ask("bob", claim_next(), "r1")
 
     assert (again.answer, again.repeated) == (granted.answer, True)
+
+
+# A claim that nobody hears of
+
+
+def test_a_claim_is_given_back_if_its_caller_has_gone_and_cannot_know_the_receipt(work: Workspace) -> None:
+    work.do("ada", add("parser", max_attempts=1, paths=("src",)))
+    request = work.request("ada", claim("parser"), generated=True)
+    [outcome] = work.batch(request)
+    undo = undo_unheard(request, outcome)
+    assert undo is not None
+
+    [given_back] = work.batch(undo)
+
+    assert given_back.error is None
+    assert work.types(after=2) == ["job.released"]
+    assert isinstance(work.ask("bob", claim("parser", 3)).answer, ClaimGranted)
+
+
+def test_a_claim_under_the_callers_own_receipt_is_left_to_the_caller(work: Workspace) -> None:
+    work.do("ada", add("parser"))
+    request = work.request("ada", claim("parser"), "r1")
+    [outcome] = work.batch(request)
+
+    assert undo_unheard(request, outcome) is None
+
+
+def test_what_is_no_claim_is_not_undone(work: Workspace) -> None:
+    requests = [work.request("ada", add("parser"), generated=True) for _ in range(2)]
+    outcomes = work.batch(*requests)
+
+    assert [undo_unheard(request, outcome) for request, outcome in zip(requests, outcomes, strict=True)] == [None, None]
 
 
 # Lapses

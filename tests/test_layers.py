@@ -42,7 +42,13 @@ LAYERS: dict[str, list[str]] = {
         "coordinator.waiting",
         "coordinator.writer",
     ],
-    "journey": ["coordinator.execute", "coordinator.refusal_limit", "coordinator.seen"],
+    "journey": [
+        "coordinator.envelopes",
+        "coordinator.execute",
+        "coordinator.request",
+        "coordinator.refusal_limit",
+        "coordinator.seen",
+    ],
     "rules": ["coordinator.answers", "coordinator.decisions", "coordinator.decisions.*", "coordinator.views"],
     "vocabulary": [
         "coordinator.arguments",

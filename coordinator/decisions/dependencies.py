@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from coordinator.decisions.lookup import known_job
 from coordinator.refusals import DependenciesUnaccepted, DependencyCycle
@@ -26,10 +26,10 @@ def unaccepted(job: JobRow, views: Views) -> DependenciesUnaccepted:
     return DependenciesUnaccepted(job.id, waiting[:_NAMED], more=max(0, len(waiting) - _NAMED))
 
 
-def dependents(job: str, views: Views) -> Iterator[JobRow]:
-    """The jobs that wait for `job`, in whatever state."""
-    for row in views.dependents.between(*dependents_range(job)):
-        yield known_job(row.job, views)
+def dependents(job: str, views: Views) -> list[JobRow]:
+    """The jobs that wait for `job`, in whatever state, by their ids: whatever else their batch holds."""
+    rows = views.dependents.between(*dependents_range(job))
+    return [known_job(name, views) for name in sorted(row.job for row in rows)]
 
 
 def unblocked_by(job: str, views: Views) -> list[JobUnblocked]:

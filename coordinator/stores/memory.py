@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Generator, Sequence
@@ -183,8 +183,8 @@ class MemoryStore:
     """See `interface.Store`. Any thread may use it; others wait."""
 
     def __init__(self) -> None:
-        self._workspace = secrets.token_bytes(32)
-        self._key = secrets.token_bytes(32)
+        self._workspace = os.urandom(32)
+        self._key = os.urandom(32)
         self._contents = _Contents(self._workspace)
         self._lock = threading.RLock()
         self._running = False

@@ -69,7 +69,9 @@ class SqliteStore(SqliteReader):
 
     def reopen(self) -> None:
         super().reopen()
+        self._unusable = Unavailable("SQLite's log could not be secured", hint="reopen the store again")
         self._secure()
+        self._unusable = None
 
     def close(self) -> None:
         """Without the turn it is as safe, but of two that close at the same time neither finds itself the last."""
@@ -131,7 +133,9 @@ class SqliteStore(SqliteReader):
         """
         still_wanted = patience()
         with self._turn.held(still_wanted):
-            while not self._checkpoints.run() and still_wanted():
+            while not self._checkpoints.run():
+                if not still_wanted():
+                    self._check_usable()
                 pause()
 
     def _check_file(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
@@ -233,7 +232,7 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 def _create(connection: sqlite3.Connection, path: str) -> None:
     os.chmod(path, 0o600)  # an empty file that was there before may be readable for others
     _value(connection, "PRAGMA journal_mode=WAL")
-    workspace = secrets.token_bytes(32)
+    workspace = os.urandom(32)
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
@@ -241,7 +240,7 @@ def _create(connection: sqlite3.Connection, path: str) -> None:
         for table in _TABLES:
             connection.execute(table)
         connection.execute("INSERT INTO workspace VALUES (?)", (workspace,))
-        connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
+        connection.execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))
         connection.execute("INSERT INTO head VALUES (1, 0, ?, 0, '', 0, 0, ?)", (workspace, FORMAT))
         connection.execute("COMMIT")
     except BaseException:

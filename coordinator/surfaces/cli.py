@@ -41,9 +41,15 @@ def command_line(context: click.Context) -> None:
         context.exit(2)
 
 
-@command_line.command()
+@command_line.command(short_help="Real processes index a folder; a late worker is refused.")
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--workers", type=click.IntRange(4, 64), default=4, show_default=True, help="Worker processes.")
+@click.option(
+    "--workers",
+    type=click.IntRange(4, 64),
+    default=4,
+    show_default=True,
+    help="Worker processes: one stalls, one is killed, two take over.",
+)
 @click.option(
     "--database",
     type=click.Path(dir_okay=False, path_type=Path),

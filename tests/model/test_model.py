@@ -23,10 +23,10 @@ from coordinator import commands as ask
 from coordinator.answers import ClaimGranted, LeaseRenewed, NoteTaken, PathsReserved
 from coordinator.clock import ManualClock
 from coordinator.commands import AnyCommand, Shown
-from coordinator.execute import Outcome, Request
 from coordinator.jobs import JobRef
 from coordinator.paths import normalise
 from coordinator.refusals import Refused
+from coordinator.request import Outcome, Request
 from coordinator.stores.interface import Store
 from coordinator.stores.memory import MemoryStore
 from coordinator.stores.sqlite import SqliteStore

@@ -25,11 +25,14 @@ class Records:
 
     def __init__(self) -> None:
         self.all: list[CommandRecord] = []
+        self.then: Callable[[CommandRecord], Any] | None = None
         self._more = asyncio.Event()
 
     def __call__(self, record: CommandRecord) -> None:
         self.all.append(record)
         self._more.set()
+        if self.then is not None:
+            self.then(record)
 
     def of(self, type: str, outcome: str | None = None) -> list[CommandRecord]:
         return [record for record in self.all if record.type == type and outcome in (None, record.outcome)]
@@ -43,26 +46,31 @@ class Records:
 
 
 class Gate:
-    """Stops the writer in the middle of a transaction: its batch is drawn, nothing is decided yet."""
+    """Stops the writer in the middle of a transaction: its batch is drawn, nothing is decided yet. At first open."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         decide = coordinator.execute.decide
         self._drawn = threading.Event()
-        self._go = threading.Event()
+        self._is_open = threading.Event()
+        self._is_open.set()
 
         def decide_when_let(*arguments: Any) -> Any:
-            self._drawn.set()
-            assert self._go.wait(PATIENCE_S), "the gate was never opened"
+            if not self._is_open.is_set():
+                self._drawn.set()
+                assert self._is_open.wait(PATIENCE_S), "the gate was never opened"
             return decide(*arguments)
 
         monkeypatch.setattr(coordinator.execute, "decide", decide_when_let)
+
+    def close(self) -> None:
+        self._is_open.clear()
 
     async def drawn(self) -> None:
         """Wait until the writer stands at the gate."""
         assert await asyncio.to_thread(self._drawn.wait, PATIENCE_S), "no command came"
 
     def open(self) -> None:
-        self._go.set()
+        self._is_open.set()
 
 
 @contextmanager

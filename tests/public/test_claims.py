@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -127,8 +128,7 @@ async def test_the_next_job_is_one_whose_paths_are_free(ada: Agent, bob: Agent):
 
 async def test_the_next_job_is_found_also_behind_hundreds_that_clash(coordinator: Coordinator, ada: Agent, bob: Agent):
     await claimed(ada, "parser", paths=["src"])
-    for number in range(260):
-        await ada.add_job(f"blocked-{number}", paths=[f"src/{number}"], priority=1)
+    await asyncio.gather(*[ada.add_job(f"clash-{n}", paths=[f"src/{n}"], priority=1) for n in range(260)])
     await ada.add_job("docs", paths=["docs"])
 
     claim = await bob.claim_next(receipt="bob-1")

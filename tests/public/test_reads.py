@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -179,8 +180,7 @@ async def test_the_log_can_be_read_from_a_position_on_and_of_one_job(coordinator
 
 async def test_a_log_of_many_pages_is_read_to_its_end_and_without_gaps(coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
-    for number in range(1_001):
-        await claim.note({"number": number})
+    await asyncio.gather(*[claim.note({"number": number}) for number in range(1_001)])
 
     found = [entry.position async for entry in coordinator.log()]
 

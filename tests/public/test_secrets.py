@@ -93,7 +93,7 @@ async def test_no_public_object_shows_a_token_or_a_body(coordinator: Coordinator
     secrets = [SECRET, *[claim.token.reveal() for claim in claims]]
 
     for thing in met:
-        texts = [repr(thing), str(thing), f"{thing}", f"{thing!r:>100}", "{} {!r}".format(thing, thing), ascii(thing)]
+        texts = [repr(thing), str(thing), f"{thing}", f"{thing!r:>100}", ascii(thing)]
         if isinstance(thing, BaseException):
             texts += traceback.format_exception(thing)
             texts += [repr(thing.args), repr(vars(thing))]

@@ -22,7 +22,8 @@ from tests.stores.rows import *
 path = sys.argv[1]
 
 def say(*words):
-    print(*words, flush=True)
+    line = " ".join(map(str, words)) + "\\n"
+    os.write(1, line.encode())  # at once, because forked processes share the pipe
 
 def hear():
     return sys.stdin.readline().strip()

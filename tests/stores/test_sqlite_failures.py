@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coordinator.errors import Unavailable
-from coordinator.stores.interface import CommitUnknown, Transaction
+from coordinator.stores.interface import CommitUnknown, Snapshot, Transaction
 from coordinator.stores.sqlite import SqliteReader, SqliteStore
 from coordinator.stores.sqlite_file import CONNECT, prepare, uri_of
 from tests.stores.children import ROOT, Child
@@ -221,6 +221,30 @@ say(sqlite3.connect(path + ".copy").execute("SELECT count(*) FROM events").fetch
 """
         assert child(script, path).hear() == "1"
         assert log_of(reader) == [1]
+
+
+def test_a_store_whose_log_cannot_be_secured_stays_unusable(
+    path: Path, failing: SqliteStore, connection: FailingConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(failing, event(1))
+    connection.at, connection.done_first = "COMMIT", True
+    with closing(SqliteReader(path)) as reader:
+
+        def stay(snapshot: Snapshot) -> None:
+            """Somebody who reads an old state keeps the log from being moved."""
+            snapshot.head()
+            with pytest.raises(CommitUnknown):
+                append(failing, event(2))
+            monkeypatch.setattr("coordinator.stores.sqlite.patience", lambda: once)
+            with pytest.raises(Unavailable, match="secured"):
+                failing.reopen()
+            with pytest.raises(Unavailable, match="secured"):
+                log_of(failing)
+
+        reader.read(stay)
+
+    failing.reopen()
+    assert log_of(failing) == [1, 2]
 
 
 def test_reopening_does_not_accept_another_workspace(path: Path, sqlite: SqliteStore) -> None:

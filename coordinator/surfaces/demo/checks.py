@@ -53,6 +53,8 @@ def check_all(plan: Plan, played: Played, workspace: Workspace, database: Path) 
             found.append(Check(name, True, check()))
         except NotSo as why:
             found.append(Check(name, False, str(why)))
+        except (OSError, LookupError, msgspec.DecodeError) as error:
+            found.append(Check(name, False, f"cannot be told: {error!r}"))
     return found
 
 
@@ -157,7 +159,7 @@ def _replaced(mishap: Mishap, log: Sequence[Envelope]) -> str:
     claims = {event.attempt: envelope for envelope, event in _all(of_job, JobClaimed)}
     if claims[lost].actor != mishap.worker or _pid(claims[lost]) != mishap.pid:
         raise NotSo(f"attempt {lost} at {job} is not that of {mishap.worker}, process {mishap.pid}")
-    if [event.attempt for _, event in _all(of_job, JobLapsed)][:1] != [lost]:
+    if lost not in [event.attempt for _, event in _all(of_job, JobLapsed)]:
         raise NotSo(f"attempt {lost} at {job} did not lapse")
     accepted = [event.attempt for _, event in _all(of_job, JobAccepted)]
     if len(accepted) != 1 or accepted[0] == lost or claims[accepted[0]].actor in (None, mishap.worker):

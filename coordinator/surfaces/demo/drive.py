@@ -27,9 +27,6 @@ from coordinator.surfaces.demo.progress import Progress
 from coordinator.surfaces.demo.stage import AskedTwice, CameLate, Holds
 from coordinator.surfaces.demo.worker import BUSY_TIMEOUT_S
 
-WORKERS_MIN = 4
-"""One stalls, one is killed, two take over."""
-
 _SHORT_LEASE_S = 2
 _LEASE_S = 20
 _LAPSE_S = 60
@@ -71,7 +68,7 @@ async def drive(plan: Plan, database: Path, workers: int, progress: Progress) ->
     """Play the whole demo.
 
     Args:
-        workers: how many, at least `WORKERS_MIN`.
+        workers: how many, at least four: one stalls, one is killed, two take over.
 
     Raises:
         DemoFailed: it did not come to its end.
@@ -95,6 +92,8 @@ async def drive(plan: Plan, database: Path, workers: int, progress: Progress) ->
 
 
 class Driver:
+    """One run. `group` holds what goes on beside the story; a failure in it ends the story too."""
+
     def __init__(
         self,
         plan: Plan,
@@ -157,8 +156,8 @@ class Driver:
         reviewer = await self._enter(self._cast.reviewer())
         workers: list[Player] = []
         for number in range(1, self._workers + 1):
-            lease_s = _SHORT_LEASE_S if number in (2, 3) else _LEASE_S
-            flags = {2: ["--stalls"], 4: ["--loses-an-answer"]}.get(number, [])
+            lease_s = _SHORT_LEASE_S if number == 3 else _LEASE_S
+            flags = {2: ["--stalls", str(_SHORT_LEASE_S)], 4: ["--loses-an-answer"]}.get(number, [])
             workers.append(await self._enter(self._cast.worker(f"worker-{number}", lease_s, *flags)))
         self._progress.say("started " + ", ".join(map(str, [*workers, reviewer])))
         await self._cast.ready(*workers, reviewer)

@@ -110,6 +110,7 @@ class UnansweredSubmit:
 async def part(arguments: argparse.Namespace) -> None:
     name: str = arguments.name
     lease_s: float = arguments.lease
+    stalls_s: float | None = arguments.stalls
     folder: Path = arguments.folder
     database: Path = arguments.database
     unanswered = UnansweredSubmit() if arguments.loses_an_answer else None
@@ -121,16 +122,16 @@ async def part(arguments: argparse.Namespace) -> None:
         worker = Worker(coordinator.agent(name), coordinator, stage, folder, database)
         stage.say(Ready())
         await stage.cue()
-        if arguments.stalls:
-            await worker.stall(lease_s)
+        if stalls_s is not None:
+            await worker.stall(stalls_s)
             await stage.cue()
-        await worker.work(lease_s, unanswered, announce=not arguments.stalls)
+        await worker.work(lease_s, unanswered, announce=stalls_s is None)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="worker", description=__doc__)
     parser.add_argument("--name", required=True)
     parser.add_argument("--lease", type=float, required=True, help="seconds")
-    parser.add_argument("--stalls", action="store_true", help="announce the first claim, and submit it late")
+    parser.add_argument("--stalls", type=float, help="submit the first claim late; its lease in seconds")
     parser.add_argument("--loses-an-answer", action="store_true", help="to the first submit")
     perform(part, parser)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.execute import envelope_of
+from coordinator.envelopes import envelope_of
 from coordinator.stores.interface import LogRow, Snapshot
 from coordinator.stores.sqlite import SqliteReader
 from events.codec import chain

@@ -1,0 +1,58 @@
+"""One command on its way through the journey, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator.answers import Answer, ClaimGranted
+from coordinator.commands import AnyCommand, ReleaseJob
+from coordinator.receipts import fingerprint
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Request:
+    """One command with who asks and under which receipt.
+
+    `generated` says that the caller gave no receipt, and one was made for this request. Until it is asked a second
+    time, `fresh` says that nobody can have used that one before.
+    `candidate` is what a search from a snapshot found for `ClaimNext`; it is no part of what was asked.
+    """
+
+    actor: str
+    command: AnyCommand
+    receipt: str
+    generated: bool = False
+    context: str | None = None
+    candidate: str | None = None
+    fresh: bool = field(init=False)
+    fingerprint: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fresh = self.generated
+        self.fingerprint = fingerprint(self.command)
+
+
+class Outcome(NamedTuple):
+    """What became of one request.
+
+    Attributes:
+        answer: what it is told; None also for a command that changed nothing.
+        error: why not.
+        position: position of the command's first event, or of the record of its refusal.
+        repeated: the receipt was known, and the answer is the old one.
+    """
+
+    answer: Answer | None = None
+    error: Exception | None = None
+    position: int | None = None
+    repeated: bool = False
+
+
+def undo_unheard(request: Request, outcome: Outcome) -> Request | None:
+    """What gives back a claim whose caller has gone and does not know the receipt; None where nothing must be."""
+    claim = outcome.answer
+    if not request.generated or not isinstance(claim, ClaimGranted):
+        return None
+    release = ReleaseJob(job=claim.job.id, token_digest=claim.token.digest, reason="its caller had gone")
+    return Request(actor=request.actor, command=release, receipt=f"{request.receipt}/unheard", context=request.context)
