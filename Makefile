@@ -31,10 +31,10 @@ check: $(DEV) ## ruff, pyright, layers
 	@$(PY) -m pytest -q tests/test_layers.py
 
 mutants: $(DEV) ## break each protection in turn: a test must notice
-	@$(PY) tests/mutants.py $(ARGS)
+	@$(PY) -m tests.mutants $(ARGS)
 
 bench: $(DEV) ## commands/s beside raw group commit
-	@$(PY) benchmarks/run.py $(ARGS)
+	@$(PY) -m benchmarks.run $(ARGS)
 
 packaging: $(DEV) ## build sdist and wheel, install the wheel elsewhere, use it
 	@$(PY) -m pytest tests/packaging $(ARGS)

@@ -90,6 +90,7 @@ class Agent:
         Raises:
             JobExists: the id is taken.
             JobUnknown: a dependency does not exist.
+            DependencyCycle: the job depends on itself.
             BadPath: a path cannot be reserved.
         """
         command = add_job(
@@ -118,6 +119,8 @@ class Agent:
         context: str | None = None,
     ) -> JobRef:
         """Describe a job anew, as long as nobody has claimed it. What is not given stays as it is.
+
+        With a `max_attempts` that is used up already, the job is failed.
 
         Args:
             job: the job as this agent saw it, or its id together with `version`.

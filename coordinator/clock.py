@@ -161,6 +161,11 @@ def from_datetime(field: str, value: object) -> int:
         raise InvalidInput(field, f"must be a datetime, not {kind(value)}")
     if value.utcoffset() is None:
         raise InvalidInput(field, "is a datetime without a time zone", hint="use datetime.now(UTC), or astimezone()")
+    return to_us(value)
+
+
+def to_us(value: datetime) -> int:
+    """The inverse of `to_datetime`."""
     return (value - _EPOCH) // _MICROSECOND
 
 

@@ -100,7 +100,7 @@ class Coordinator(Reads):
         session = Session(loop=loop, clock=self._clock, host=host, writer=writer, timers=timers, waiting=waiting)
         give_up_at = time.monotonic() + self._busy_timeout_s
         try:
-            await certainly(host.open(writer.run, lambda: time.monotonic() < give_up_at))
+            await certainly(host.open(writer, lambda: time.monotonic() < give_up_at))
         except BaseException:
             await certainly(session.close())
             raise

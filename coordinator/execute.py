@@ -24,6 +24,7 @@ from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
 from coordinator.envelopes import envelope_of, event_at, events_of_command
 from coordinator.errors import CoordinatorError, NewerFormat
+from coordinator.rebuild import check_folds
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
 from coordinator.request import Outcome, Request
@@ -35,6 +36,7 @@ from events.codec import type_of as event_type
 from events.commands import CommandRefused
 from events.envelope import Envelope
 from events.union import AnyEvent
+from projections.registry import FOLDS_VERSION
 from projections.replay import fold
 
 log = logging.getLogger("coordinator")
@@ -103,6 +105,7 @@ class Batch:
         self._head = transaction.head()
         if self._head.format > FORMAT:
             raise NewerFormat(f"this workspace has format {self._head.format}, this software reads {FORMAT}")
+        check_folds(self._head)
         cache = journal.cache
         cache.valid_at(self._head.generation, self._head.position, self._head.digest)
         self._views = Views(transaction, cache)
@@ -177,6 +180,7 @@ class Batch:
             boot_id=self._journal.clock.boot_id,
             boot_at=self._boot,
             generation=self._head.generation,
+            folds=FOLDS_VERSION,
             format=self._head.format,
         )
         self._transaction.append(rows, self._new_head)

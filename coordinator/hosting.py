@@ -5,26 +5,46 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote
 
 import anyio.to_thread
 
+from coordinator.certain import certainly
 from coordinator.errors import Busy, InvalidInput, Unavailable
 from coordinator.stores.interface import Snapshot, Store, TurnTaken
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import aiosqlite
 
 T = TypeVar("T")
 
 
+class Served(Protocol):
+    """What lives on the writer's thread."""
+
+    def prepare(self, store: Store) -> None:
+        """Make the store ready; opening fails if this does."""
+        ...
+
+    def run(self, store: Store) -> None:
+        """Serve until closed."""
+        ...
+
+    def close(self) -> None:
+        """Have `run` finish what waits, and return; from any thread."""
+        ...
+
+
 class Host(Protocol):
     """One engine's threads for one coordinator."""
 
-    async def open(self, serve: Callable[[Store], None], still_wanted: Callable[[], bool]) -> None:
-        """Open the store, creating it if need be, and run `serve` on the writer's thread until it returns."""
+    async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
+        """Open the store, creating it if need be, and serve it on the writer's thread until `served` is closed."""
         ...
 
     async def read(self, work: Callable[[Snapshot], T]) -> T:
@@ -50,7 +70,7 @@ class Host(Protocol):
         ...
 
     async def close(self) -> None:
-        """Wait until `serve` has returned, and close everything."""
+        """Wait until nothing is served any more, and close everything."""
         ...
 
 
@@ -62,38 +82,55 @@ class SqliteHost:
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
         self._reading: Any = None
-        self._serving: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None  # held, or it might be collected
+        self._ended: asyncio.Future[None] | None = None
         self.key = b""
 
-    async def open(self, serve: Callable[[Store], None], still_wanted: Callable[[], bool]) -> None:
+    async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
         from coordinator.stores.hosted import host, run_on
-        from coordinator.stores.sqlite import SqliteReader, SqliteStore
+        from coordinator.stores.sqlite import SqliteReader
         from coordinator.stores.sqlite_file import locate, prepare
 
-        path = locate(self._path)
-        try:
+        path = self._path = locate(self._path)  # the folder may be changed while it is open
+        with _busy(path):
             await anyio.to_thread.run_sync(prepare, path, still_wanted)
-        except TurnTaken as taken:
-            by = f" by process {taken.holder}" if taken.holder is not None else ""
-            raise Busy(f"{self._path}: the turn was held{by} for too long") from taken
-        self._writer = await host(path)
-        self._reader = await host(path)
-        self._reading = await run_on(self._reader, lambda connection: SqliteReader(path, connection))
-        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._writer = await host(path)
+            self._reader = await host(path)
+            self._reading = await run_on(self._reader, lambda connection: SqliteReader(path, connection))
+            loop = asyncio.get_running_loop()
+            opened, self._ended = loop.create_future(), loop.create_future()
+            self._serving = asyncio.create_task(self._serve(self._writer, served, opened))
+            await opened
 
-        def main(connection: Any) -> None:
-            store = SqliteStore(path, connection)
+    async def _serve(self, writer: aiosqlite.Connection, served: Served, opened: asyncio.Future[None]) -> None:
+        """Stay with what is served. A program that ends without closing cancels this task: then all is closed."""
+        from coordinator.stores.hosted import run_on
+
+        try:
+            await run_on(writer, lambda connection: self._serve_here(connection, served, opened))
+        except asyncio.CancelledError:
+            served.close()
+            await certainly(self.close())
+            raise
+
+    def _serve_here(self, connection: sqlite3.Connection, served: Served, opened: asyncio.Future[None]) -> None:
+        """On the writer's thread, from opening to the end. Whoever waits for `opened` or the end hears of it."""
+        from coordinator.stores.sqlite import SqliteStore
+
+        loop = opened.get_loop()
+        try:
+            store = SqliteStore(self._path, connection)
             try:
+                served.prepare(store)
                 self.key = store.key
-                _tell(opened)
-                serve(store)
+                _from_thread(loop, opened, None)
+                served.run(store)
             finally:
                 store.close()
-
-        self._serving = asyncio.create_task(run_on(self._writer, main))
-        await asyncio.wait([self._serving, opened], return_when=asyncio.FIRST_COMPLETED)
-        if self._serving.done():
-            self._serving.result()
+        except BaseException as error:
+            _from_thread(loop, opened, error)
+        finally:
+            _from_thread(loop, self._ended, None)
 
     async def read(self, work: Callable[[Snapshot], T]) -> T:
         from coordinator.stores.hosted import run_on
@@ -118,8 +155,8 @@ class SqliteHost:
         from coordinator.stores.hosted import run_on
 
         try:
-            if self._serving is not None:
-                await asyncio.wait([self._serving])
+            if self._ended is not None:
+                await asyncio.wait([self._ended])
             if self._reader is not None and self._reading is not None:
                 await run_on(self._reader, lambda connection: self._reading.close())
         finally:
@@ -148,8 +185,9 @@ class MemoryHost:
         self.key = store.key
         self._thread: threading.Thread | None = None
 
-    async def open(self, serve: Callable[[Store], None], still_wanted: Callable[[], bool]) -> None:
-        self._thread = threading.Thread(target=serve, args=(self._store,), name="coordinator-memory", daemon=True)
+    async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
+        served.prepare(self._store)
+        self._thread = threading.Thread(target=served.run, args=(self._store,), name="coordinator-memory", daemon=True)
         self._thread.start()
 
     async def read(self, work: Callable[[Snapshot], T]) -> T:
@@ -170,8 +208,30 @@ class MemoryHost:
             await anyio.to_thread.run_sync(self._thread.join)
 
 
-def _tell(opened: asyncio.Future[None]) -> None:
-    opened.get_loop().call_soon_threadsafe(lambda: opened.done() or opened.set_result(None))
+@contextmanager
+def _busy(path: str) -> Generator[None]:
+    try:
+        yield
+    except TurnTaken as taken:
+        by = f" by process {taken.holder}" if taken.holder is not None else ""
+        raise Busy(f"{path}: the turn was held{by} for too long") from taken
+
+
+def _from_thread(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[None] | None, error: BaseException | None
+) -> None:
+    """Settle a future from another thread; where its loop is closed, nobody waits for it any more."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(_settle, future, error)
+
+
+def _settle(future: asyncio.Future[None] | None, error: BaseException | None) -> None:
+    if future is None or future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
 
 
 def host_for(url: str) -> Host:

@@ -8,18 +8,16 @@ from typing import TypeVar
 
 from coordinator import limits
 from coordinator.clock import from_datetime
-from coordinator.envelopes import envelope_of
 from coordinator.errors import InvalidInput
 from coordinator.reads import Reads
+from coordinator.rebuild import replay_page
 from coordinator.seen import Seen
 from coordinator.session import Session
-from coordinator.stores.interface import Snapshot, ViewRow
+from coordinator.stores.interface import GENESIS, Snapshot, ViewRow
 from coordinator.stores.memory import MemoryStore
 from projections.replay import Rows, as_stored, replay
 
 T = TypeVar("T")
-
-_PAGE = 2_000
 
 
 class Past(Reads):
@@ -54,13 +52,12 @@ class Past(Reads):
 def replay_until(snapshot: Snapshot, until: int) -> Rows:
     """All rows as the events up to a position leave them."""
     rows = replay([])
-    after = 0
-    while after < until:
-        page = snapshot.events(after=after, limit=min(_PAGE, until - after))
-        if not page:
-            raise InvalidInput("position_or_time", f"the log ends at position {after}")
-        replay(map(envelope_of, page), rows)
-        after = page[-1].position
+    position = GENESIS
+    while position < until:
+        further = replay_page(snapshot, rows, position, until)
+        if further == position:
+            raise InvalidInput("position_or_time", f"the log ends at position {position}")
+        position = further
     return rows
 
 

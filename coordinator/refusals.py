@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from coordinator.clock import to_datetime
+from coordinator.clock import to_datetime, to_us
 from coordinator.errors import CoordinatorError
 
 CLASHES_NAMED = 20
@@ -100,7 +100,7 @@ class AlreadySubmitted(Refused):
 
 
 class JobClosed(Refused):
-    """The job is accepted, failed or cancelled."""
+    """The job is closed: nothing more can be done with it as it is."""
 
     code = "job_closed"
     hint = "reopen it if it is wanted again"
@@ -159,13 +159,13 @@ class AttemptsExhausted(Refused):
 
 
 class Clash(NamedTuple):
-    """A path that was asked for, and a reservation that stands in its way. `until` is µs of log time."""
+    """A path that was asked for, and a reservation that stands in its way, until its lease ends or is renewed."""
 
     path: str
     held: str
     holder: str
     job: str
-    until: int
+    until: datetime
 
 
 class PathClash(Refused):
@@ -183,13 +183,13 @@ class PathClash(Refused):
         named = clashes[:CLASHES_NAMED]
         more = len(clashes) - len(named)
         listed = "; ".join(
-            f"{c.path} against {c.held}, held by {c.holder!r} for job {c.job!r} until {_clock(c.until)}" for c in named
+            f"{c.path} against {c.held}, held by {c.holder!r} for job {c.job!r} until {_text(c.until)}" for c in named
         )
         rest = f"; and {more} more" if more else ""
         super().__init__(
             f"job {job!r} cannot have its paths: {listed}{rest}",
             job=job,
-            clashes=[clash._asdict() for clash in named],
+            clashes=[{**clash._asdict(), "until": to_us(clash.until)} for clash in named],
             more=more,
         )
         self.clashes = tuple(named)
@@ -260,7 +260,7 @@ class TokenSuperseded(ClaimLost):
     hint = "stop working on it; claim again if you still want the job"
 
     def __init__(self, subject: str, *, attempt: int, current: int, holder: str) -> None:
-        message = f"{subject}: this is attempt {attempt}'s token; attempt {current} is {holder!r}'s"
+        message = f"{subject}: this is attempt {attempt}'s token; attempt {current} is {holder}'s"
         super().__init__(message, subject=subject, attempt=attempt, current=current, holder=holder)
         self.attempt = attempt
         self.current = current
@@ -292,4 +292,8 @@ class ClaimEnded(ClaimLost):
 
 
 def _clock(at: int) -> str:
-    return to_datetime(at).isoformat(timespec="milliseconds")
+    return _text(to_datetime(at))
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds")

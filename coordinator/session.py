@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+import anyio.to_thread
+
 from coordinator import limits
 from coordinator.answers import Answer, answer
 from coordinator.clock import Clock
@@ -126,8 +128,11 @@ class Session:
         try:
             await self.host.close()
         finally:
-            self.timers.close()
-            self.waiting.close()
+            await anyio.to_thread.run_sync(self._stop_threads)
+
+    def _stop_threads(self) -> None:
+        self.timers.close()
+        self.waiting.close()
 
     def _seen(self, snapshot: Snapshot) -> Seen:
         return Seen(snapshot, now(snapshot.head(), self.clock))

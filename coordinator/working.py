@@ -42,6 +42,9 @@ class Working:
     async def __aenter__(self) -> None:
         session = self._held.session
         session.check_open()
+        if self._held.ended:
+            attempt = self._held.granted.attempt
+            raise ClaimEnded(f"job/{self._held.job}", attempt=attempt, how="submitted, failed or released")
         self._scope.__enter__()
         self._held.when_ended = self._stop_timers
         self._renewal = self._held.keep_renewing(self._stop)

@@ -21,6 +21,7 @@ from coordinator.commands import type_of
 from coordinator.errors import Busy, Closed, CoordinatorError, OutcomeUnknown, Unavailable
 from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
+from coordinator.rebuild import bring_up_to_date
 from coordinator.request import Outcome, Request, undo_unheard
 from coordinator.stores.interface import CommitUnknown, Store, TurnTaken
 
@@ -179,6 +180,11 @@ class Writer:
             self._queue.put(call)
 
     # On the store's thread
+
+    def prepare(self, store: Store) -> None:
+        """Make sure that the views are those of our folds."""
+        give_up_at = time.monotonic() + self._timeout_s
+        bring_up_to_date(store, lambda: time.monotonic() < give_up_at)
 
     def run(self, store: Store) -> None:
         """Serve until closed. Whatever ends it, nobody is left waiting."""

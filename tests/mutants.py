@@ -1,6 +1,6 @@
 """Breaks one protection after the other, each in a copy of the tree, and expects the named test to notice.
 
-    python tests/mutants.py [WORD]      only the lines of tests/mutants.toml that contain WORD
+    python -m tests.mutants [WORD]      only the lines of tests/mutants.toml that contain WORD
 
 A mutant that survives means that a protection could be lost without anybody hearing of it.
 """
@@ -146,8 +146,8 @@ def mutated(file: Path, mutant: Mutant) -> Iterator[None]:
 
 def run_tests(copy: Path, tests: Sequence[str], *, timeout_s: float) -> tuple[int | None, str]:
     """How pytest ended (None: not in time), and the end of what it printed."""
-    nodes = [test for test in tests if ".py" in test]
-    words = [f"({test})" for test in tests if ".py" not in test]
+    nodes = [test for test in tests if "/" in test]
+    words = [f"({test})" for test in tests if "/" not in test]
     status, output = PASSED, ""
     for chosen in filter(None, [nodes, ["-k", " or ".join(words)] if words else []]):
         status, output = run_pytest(copy, chosen, timeout_s=timeout_s)

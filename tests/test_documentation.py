@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TIMEOUT_S = 60
 
 BLOCK = re.compile(
@@ -32,7 +33,7 @@ class Block(NamedTuple):
 
 
 def blocks() -> Iterator[Block]:
-    for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for file in FILES:
         text = file.read_text()
         for found in BLOCK.finditer(text):
             line = text.count("\n", 0, found.start("indent")) + 1
@@ -73,13 +74,10 @@ def test_a_fragment_in_the_documentation_is_python(text: str) -> None:
 
 @pytest.mark.parametrize("text", chosen("console"))
 def test_a_command_in_the_documentation_exists(text: str) -> None:
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-
     for line in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
         match shlex.split(line, comments=True):
             case ["make", *arguments]:
-                named = [argument for argument in arguments if "=" not in argument]
-                assert set(named) <= set(targets), f"{line}: no such target"
+                assert {argument for argument in arguments if "=" not in argument} <= targets(), line
             case ["coordinator", command, *_] if not command.startswith("-"):
                 ended = subprocess.run(
                     [sys.executable, "-m", "coordinator", command, "--help"], capture_output=True, text=True
@@ -87,3 +85,12 @@ def test_a_command_in_the_documentation_exists(text: str) -> None:
                 assert ended.returncode == 0, f"{line}: {ended.stderr}"
             case _:
                 pass
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_make_target_that_the_text_names_exists(file: Path) -> None:
+    assert set(re.findall(r"`make (\w+)", file.read_text())) <= targets()
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -46,6 +46,7 @@ LAYERS: dict[str, list[str]] = {
         "coordinator.envelopes",
         "coordinator.execute",
         "coordinator.request",
+        "coordinator.rebuild",
         "coordinator.refusal_limit",
         "coordinator.seen",
     ],

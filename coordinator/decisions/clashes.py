@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from coordinator.clock import to_datetime
 from coordinator.refusals import CLASHES_NAMED, Clash
 from coordinator.views import Views
 from projections.path_keys import children_range, parents, path_key
@@ -45,4 +46,4 @@ def _in_the_way(path: str, views: Views) -> Iterator[ReservationRow]:
 def _clash(path: str, row: ReservationRow, views: Views) -> Clash:
     lease = views.leases.get("job/" + row.job)
     until = 0 if lease is None else lease.lease_until
-    return Clash(path=path, held=row.path, holder=row.worker, job=row.job, until=until)
+    return Clash(path=path, held=row.path, holder=row.worker, job=row.job, until=to_datetime(until))

@@ -52,8 +52,8 @@ class Head(NamedTuple):
     """Where the log ends, and what else every transaction checks first.
 
     `at` is the log time of the last event in µs UTC; `boot_id` and `boot_at` say where the suspend-counting clock
-    of that machine stood when it was appended. `generation` rises when the views are rebuilt; `format` when the
-    layout changes.
+    of that machine stood when it was appended. `generation` rises when the views are rebuilt; `folds` is
+    the version of the folds that made them; `format` rises when the layout changes.
     """
 
     position: int
@@ -62,6 +62,7 @@ class Head(NamedTuple):
     boot_id: str
     boot_at: int
     generation: int
+    folds: int
     format: int
 
 
@@ -112,6 +113,10 @@ class Transaction(Snapshot, Protocol):
 
     def append(self, rows: Sequence[LogRow], head: Head) -> None:
         """Add events at the end of the log and move the head there."""
+        ...
+
+    def clear_views(self) -> None:
+        """Remove all view rows."""
         ...
 
     def put(self, rows: Sequence[ViewRow]) -> None:

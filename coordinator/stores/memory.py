@@ -82,7 +82,7 @@ class _Contents:
         self.streams: dict[str, list[int]] = {}
         self.used: dict[tuple[str | None, str], int] = {}
         self.views: dict[str, _View] = {}
-        self.end = Head(0, workspace, 0, "", 0, 0, FORMAT)
+        self.end = Head(0, workspace, 0, "", 0, 0, 0, FORMAT)
         self.begin()
 
     def begin(self) -> None:
@@ -112,6 +112,9 @@ class _Contents:
             self.log.append(row)
             self.streams.setdefault(row.stream, []).append(row.position)
         self.end = head
+
+    def clear_views(self) -> None:
+        self.delete([(view, key) for view, of in self.views.items() for key in of.rows])
 
     def put(self, rows: Sequence[ViewRow]) -> None:
         for row in rows:

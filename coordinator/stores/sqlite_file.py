@@ -38,7 +38,8 @@ _TABLES: Final = (
     """CREATE TABLE head(
         id INTEGER PRIMARY KEY CHECK(id = 1),
         position INTEGER NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, boot_id TEXT NOT NULL,
-        boot_at INTEGER NOT NULL, generation INTEGER NOT NULL, format INTEGER NOT NULL) STRICT""",
+        boot_at INTEGER NOT NULL, generation INTEGER NOT NULL,
+        folds INTEGER NOT NULL, format INTEGER NOT NULL) STRICT""",
     "CREATE TABLE workspace(id BLOB NOT NULL) STRICT",
     # The key has a table of its own, so that an export or a read of the others can't take it along.
     "CREATE TABLE secret(key BLOB NOT NULL) STRICT",
@@ -241,7 +242,7 @@ def _create(connection: sqlite3.Connection, path: str) -> None:
             connection.execute(table)
         connection.execute("INSERT INTO workspace VALUES (?)", (workspace,))
         connection.execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))
-        connection.execute("INSERT INTO head VALUES (1, 0, ?, 0, '', 0, 0, ?)", (workspace, FORMAT))
+        connection.execute("INSERT INTO head VALUES (1, 0, ?, 0, '', 0, 0, 0, ?)", (workspace, FORMAT))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -17,7 +17,7 @@ _LOG_COLUMNS: Final = ", ".join(LogRow._fields)
 _VIEW_COLUMNS: Final = ", ".join(ViewRow._fields)
 
 _HEAD: Final = f"SELECT {', '.join(Head._fields)} FROM head"
-_SET_HEAD: Final = f"UPDATE head SET ({', '.join(Head._fields)}) = (?, ?, ?, ?, ?, ?, ?)"
+_SET_HEAD: Final = f"UPDATE head SET ({', '.join(Head._fields)}) = ({', '.join('?' * len(Head._fields))})"
 _ROW: Final = "SELECT body FROM views WHERE view = ? AND key = ?"
 _ROWS: Final = (
     "SELECT view, key, body FROM (VALUES {}) AS asked CROSS JOIN views ON view = asked.column1 AND key = asked.column2"
@@ -179,6 +179,10 @@ class SqliteTransaction(SqliteSnapshot):
         self.written += len(rows) + 1
         self._in_pieces(_APPEND, rows)
         self._all(_SET_HEAD, head)
+
+    def clear_views(self) -> None:
+        self.written += 1
+        self._all("DELETE FROM views")
 
     def put(self, rows: Sequence[ViewRow]) -> None:
         self.written += len(rows)

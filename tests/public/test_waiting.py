@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 
 import anyio
 import pytest
 
 from coordinator import Agent, Claim, Claims, Closed, Coordinator, Job
-from coordinator.testing import ManualClock
-from tests.public.support import PATIENCE_S, Records, claimed, story
+from coordinator.testing import ManualClock, memory_coordinator
+from coordinator.writer import Writer
+from tests.public.support import PATIENCE_S, Records, claimed, story, turn_held
 
-pytestmark = pytest.mark.both_stores
+both_stores = pytest.mark.both_stores
 
 
 async def waiting_for(coordinator: Coordinator, job: str, *states) -> asyncio.Task[Job]:
     """A task that has looked at least once and goes on waiting."""
     task = asyncio.create_task(coordinator.wait_for_job(job, *states))
-    for _ in range(3):  # reads are answered in order
+    for _ in range(3):  # it runs, and reads are answered in order
+        await asyncio.sleep(0)
         await coordinator.job(job)
     assert not task.done()
     return task
@@ -39,6 +43,7 @@ async def end_of(task: asyncio.Task):
 # For a job
 
 
+@both_stores
 async def test_a_state_that_is_there_already_is_returned_at_once(coordinator: Coordinator, ada: Agent):
     await ada.add_job("parser")
 
@@ -57,6 +62,7 @@ async def test_a_state_that_is_there_already_is_returned_at_once(coordinator: Co
         ("cancelled", ["claim", "cancel"]),
     ],
 )
+@both_stores
 async def test_who_waits_is_woken_when_the_job_comes_into_the_state(
     state, steps: list[str], coordinator: Coordinator, ada: Agent, bob: Agent
 ):
@@ -76,6 +82,7 @@ async def test_who_waits_is_woken_when_the_job_comes_into_the_state(
     assert (await end_of(task)).state == state
 
 
+@both_stores
 async def test_without_a_state_it_is_waited_until_the_job_is_closed(coordinator: Coordinator, ada: Agent, bob: Agent):
     job = await ada.add_job("parser")
     task = await waiting_for(coordinator, "parser")
@@ -88,6 +95,7 @@ async def test_without_a_state_it_is_waited_until_the_job_is_closed(coordinator:
     assert (await end_of(task)).state == "accepted"
 
 
+@both_stores
 async def test_who_waits_is_woken_by_a_lease_that_runs_out_with_nobody_else_there(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -99,6 +107,7 @@ async def test_who_waits_is_woken_by_a_lease_that_runs_out_with_nobody_else_ther
     assert (await end_of(task)).state == "ready"
 
 
+@both_stores
 async def test_a_lapse_that_somebody_waited_for_is_recorded(coordinator: Coordinator, ada: Agent, clock: ManualClock):
     await claimed(ada, "parser", lease_s=30)
     await claimed(ada, "other", lease_s=50)
@@ -118,6 +127,7 @@ async def test_a_lapse_that_somebody_waited_for_is_recorded(coordinator: Coordin
     ("wanted", "closes"),
     [("claimed", "accept"), ("ready", "cancel"), ("accepted", "cancel"), ("failed", "accept"), ("cancelled", "accept")],
 )
+@both_stores
 async def test_who_waits_is_told_when_the_job_can_no_longer_get_there(
     wanted, closes: str, coordinator: Coordinator, ada: Agent, bob: Agent
 ):
@@ -137,6 +147,7 @@ async def test_who_waits_is_told_when_the_job_can_no_longer_get_there(
     assert (await end_of(task)).state == {"accept": "accepted", "cancel": "cancelled"}[closes]
 
 
+@both_stores
 async def test_who_waits_for_a_blocked_job_is_told_when_what_it_depends_on_comes_to_nothing(
     coordinator: Coordinator, ada: Agent, bob: Agent
 ):
@@ -151,6 +162,7 @@ async def test_who_waits_for_a_blocked_job_is_told_when_what_it_depends_on_comes
     assert (await coordinator.wait_for_job("search")).state == "blocked"
 
 
+@both_stores
 async def test_a_job_that_others_do_not_depend_on_yet_cannot_become_blocked_by_itself(
     coordinator: Coordinator, ada: Agent
 ):
@@ -162,6 +174,7 @@ async def test_a_job_that_others_do_not_depend_on_yet_cannot_become_blocked_by_i
     assert job.state == "ready"
 
 
+@both_stores
 async def test_waiting_has_no_timeout_of_its_own_but_can_be_given_one(coordinator: Coordinator, ada: Agent):
     await ada.add_job("parser")
 
@@ -174,6 +187,7 @@ async def test_waiting_has_no_timeout_of_its_own_but_can_be_given_one(coordinato
     assert scope.cancelled_caught
 
 
+@both_stores
 async def test_many_can_wait_for_one_job(coordinator: Coordinator, ada: Agent):
     job = await ada.add_job("parser")
     tasks = [await waiting_for(coordinator, "parser", "claimed") for _ in range(20)]
@@ -183,6 +197,7 @@ async def test_many_can_wait_for_one_job(coordinator: Coordinator, ada: Agent):
     assert {(await end_of(task)).state for task in tasks} == {"claimed"}
 
 
+@both_stores
 async def test_who_waits_is_told_when_the_coordinator_is_closed(coordinator: Coordinator, ada: Agent, records: Records):
     await ada.add_job("parser", depends_on=[await ada.add_job("schema", paths=["src"])])
     await ada.claim_next()
@@ -200,6 +215,7 @@ async def test_who_waits_is_told_when_the_coordinator_is_closed(coordinator: Coo
 # For work
 
 
+@both_stores
 async def test_claims_come_one_after_another_while_there_is_work(ada: Agent):
     for id, priority in [("a", 1), ("b", 3), ("c", 2)]:
         await ada.add_job(id, priority=priority, review="none")
@@ -213,6 +229,7 @@ async def test_claims_come_one_after_another_while_there_is_work(ada: Agent):
     assert ids == ["b", "c", "a"]
 
 
+@both_stores
 async def test_claims_wait_for_work_that_comes_later(ada: Agent, bob: Agent, records: Records):
     task = await waiting_for_work(bob.claims(), records)
 
@@ -221,6 +238,7 @@ async def test_claims_wait_for_work_that_comes_later(ada: Agent, bob: Agent, rec
     assert (await end_of(task)).job.id == "parser"
 
 
+@both_stores
 async def test_claims_wait_for_a_dependency_to_be_accepted(
     coordinator: Coordinator, ada: Agent, bob: Agent, records: Records
 ):
@@ -233,6 +251,7 @@ async def test_claims_wait_for_a_dependency_to_be_accepted(
     assert (await end_of(task)).job.id == "index"
 
 
+@both_stores
 async def test_claims_wait_for_paths_to_be_free(ada: Agent, bob: Agent, records: Records):
     claim = await claimed(ada, "parser", paths=["src"])
     await ada.add_job("lexer", paths=["src/lexer"])
@@ -243,6 +262,7 @@ async def test_claims_wait_for_paths_to_be_free(ada: Agent, bob: Agent, records:
     assert (await end_of(task)).job.id == "lexer"
 
 
+@both_stores
 async def test_claims_wait_for_a_lease_that_runs_out(
     coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock, records: Records
 ):
@@ -255,6 +275,7 @@ async def test_claims_wait_for_a_lease_that_runs_out(
     assert (claim.job.id, claim.attempt) == ("parser", 2)
 
 
+@both_stores
 async def test_claims_until_settled_end_when_everything_is_closed(ada: Agent, bob: Agent, records: Records):
     claim = await claimed(ada)
     task = await waiting_for_work(bob.claims(until_settled=True), records)
@@ -265,6 +286,7 @@ async def test_claims_until_settled_end_when_everything_is_closed(ada: Agent, bo
         await end_of(task)
 
 
+@both_stores
 async def test_claims_until_settled_wait_for_a_review_which_may_bring_the_job_back(
     ada: Agent, bob: Agent, records: Records
 ):
@@ -276,6 +298,7 @@ async def test_claims_until_settled_wait_for_a_review_which_may_bring_the_job_ba
     assert (await end_of(task)).attempt == 2
 
 
+@both_stores
 async def test_claims_until_settled_do_not_wait_for_a_job_that_is_blocked_for_ever(ada: Agent, bob: Agent):
     schema = await ada.add_job("schema")
     await ada.add_job("index", depends_on=[schema])
@@ -286,6 +309,7 @@ async def test_claims_until_settled_do_not_wait_for_a_job_that_is_blocked_for_ev
     assert found == []
 
 
+@both_stores
 async def test_claims_for_ever_do_not_end_when_everything_is_closed(ada: Agent, bob: Agent, records: Records):
     await ada.cancel_job(await ada.add_job("parser"))
 
@@ -295,6 +319,7 @@ async def test_claims_for_ever_do_not_end_when_everything_is_closed(ada: Agent, 
     assert (await end_of(task)).job.id == "lexer"
 
 
+@both_stores
 async def test_claims_that_ended_can_be_asked_again(ada: Agent):
     claims = ada.claims(until_settled=True)
     assert await anext(claims, None) is None
@@ -304,6 +329,7 @@ async def test_claims_that_ended_can_be_asked_again(ada: Agent):
     assert (await anext(claims)).job.id == "parser"
 
 
+@both_stores
 async def test_five_workers_share_the_work_and_end_together(coordinator: Coordinator):
     planner = coordinator.agent("planner")
     for number in range(25):
@@ -324,6 +350,7 @@ async def test_five_workers_share_the_work_and_end_together(coordinator: Coordin
     assert {job.state for job in await coordinator.jobs()} == {"accepted"}
 
 
+@both_stores
 async def test_who_waits_is_not_woken_by_those_who_find_nothing(
     coordinator: Coordinator, ada: Agent, bob: Agent, records: Records
 ):
@@ -335,3 +362,52 @@ async def test_who_waits_is_not_woken_by_those_who_find_nothing(
     assert len([record for record in records.of("claim_next") if record.actor != "carol"]) <= 4
     for task in tasks:
         task.cancel()
+
+
+# When the clock or the turn are not as expected
+
+
+async def test_a_lapse_is_noticed_although_the_turn_was_taken_when_it_fell_due(database: Path, clock: ManualClock):
+    async with Coordinator.open(database, clock=clock, busy_timeout_s=0.05) as opened:
+        ada = opened.agent("ada")
+        await claimed(ada, "first", lease_s=30)
+        await claimed(ada, "second", lease_s=60)
+        first = await waiting_for(opened, "first", "ready")
+        second = await waiting_for(opened, "second", "ready")
+
+        with turn_held(database):
+            clock.advance(30)
+            assert (await end_of(first)).state == "ready"
+        clock.advance(30)
+
+        assert (await end_of(second)).state == "ready"
+        await ada.add_job("later")
+        assert (await story(opened, "first"))[-1] == "job.lapsed"
+
+
+async def test_a_lapse_is_noticed_although_the_clock_was_set_back_while_somebody_waited(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    """The waiter has itself called when the lease would be over; by then it is not, and it must wait once more."""
+    asked = threading.Event()
+    tick = Writer.tick
+
+    def tick_and_tell(self: Writer) -> None:
+        tick(self)
+        asked.set()
+
+    monkeypatch.setattr(Writer, "tick", tick_and_tell)
+    async with memory_coordinator(clock) as opened:
+        ada = opened.agent("ada")
+        await claimed(ada, lease_s=30)
+        clock.jump_wall(5)
+        task = await waiting_for(opened, "parser", "ready")
+        clock.jump_wall(-5)
+
+        clock.advance(25)
+        assert await asyncio.to_thread(asked.wait, PATIENCE_S)
+        await ada.claim_next()  # behind the call in the queue
+        assert not task.done()
+        clock.advance(5)
+
+        assert (await end_of(task)).state == "ready"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Closed
-from coordinator.stores.interface import FORMAT, LogRow, RowExists, Snapshot, Store, Transaction
+from coordinator.stores.interface import FORMAT, Head, LogRow, RowExists, Snapshot, Store, Transaction
 from tests.stores.rows import append, append_in, event, head_at, head_of, keys, log_of, once, positions, put, row, write
 
 
@@ -19,7 +19,7 @@ def test_a_new_workspace_has_its_own_id_and_key_and_a_head_before_the_first_even
     assert len(store.workspace) == 32
     assert len(store.key) == 32
     assert store.workspace != store.key
-    assert head == (0, store.workspace, 0, "", 0, 0, FORMAT)
+    assert head == Head(0, store.workspace, 0, boot_id="", boot_at=0, generation=0, folds=0, format=FORMAT)
     assert log_of(store) == []
 
 
@@ -47,11 +47,11 @@ def test_there_is_no_event_outside_the_log(store: Store) -> None:
 def test_the_head_is_what_the_last_append_said(store: Store) -> None:
     def work(transaction: Transaction) -> None:
         head = head_at(transaction.head(), event(1))
-        transaction.append([event(1)], head._replace(boot_id="b", boot_at=2**62, generation=3))
+        transaction.append([event(1)], head._replace(boot_id="b", boot_at=2**62, generation=3, folds=4))
 
     write(store, work)
 
-    assert head_of(store) == (1, event(1).digest, 10, "b", 2**62, 3, FORMAT)
+    assert head_of(store) == Head(1, event(1).digest, 10, "b", 2**62, generation=3, folds=4, format=FORMAT)
 
 
 def test_the_head_can_move_without_an_event(store: Store) -> None:
@@ -141,6 +141,39 @@ def test_a_row_is_put_replaced_and_deleted(store: Store) -> None:
     assert store.read(lambda snapshot: snapshot.row("other", "a")) == "2"
     assert store.read(lambda snapshot: snapshot.bucket("jobs", "claimed", limit=9)) == []
     assert store.read(lambda snapshot: snapshot.range("jobs", "", None, limit=9)) == []
+
+
+def test_all_rows_of_all_views_can_be_removed_and_put_anew(store: Store) -> None:
+    append(store, event(1))
+    put(store, row("a", rank=1), row("b"), row("a", view="other"))
+    assert keys(store.read(lambda snapshot: snapshot.bucket("jobs", "ready", limit=9))) == ["b", "a"]
+
+    def work(transaction: Transaction) -> None:
+        transaction.clear_views()
+        assert transaction.range("jobs", "", None, limit=9) == []
+        transaction.put([row("c"), row("b", rank=1)])
+
+    write(store, work)
+
+    assert keys(store.read(lambda snapshot: snapshot.range("jobs", "", None, limit=9))) == ["b", "c"]
+    assert keys(store.read(lambda snapshot: snapshot.bucket("jobs", "ready", limit=9))) == ["c", "b"]
+    assert store.read(lambda snapshot: snapshot.row("other", "a")) is None
+    assert log_of(store) == [1]
+
+
+def test_removing_all_rows_is_rolled_back_too(store: Store) -> None:
+    put(store, row("a"), row("b", bucket="claimed"))
+    before = everything(store)
+
+    def work(transaction: Transaction) -> None:
+        transaction.clear_views()
+        transaction.put([row("c")])
+        raise Stop
+
+    with pytest.raises(Stop):
+        write(store, work)
+
+    assert everything(store) == before
 
 
 def test_the_last_put_of_a_row_wins(store: Store) -> None:

@@ -1,0 +1,81 @@
+"""Making the views anew when the folds that made them are older than ours."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from coordinator.envelopes import envelope_of
+from coordinator.errors import NewerFormat
+from coordinator.stores.interface import GENESIS, Head, Snapshot, Store, Transaction, ViewRow
+from projections.registry import FOLDS_VERSION
+from projections.replay import Rows, as_stored, replay
+
+log = logging.getLogger("coordinator")
+
+_PAGE = 2_000
+
+
+def bring_up_to_date(store: Store, still_wanted: Callable[[], bool]) -> None:
+    """Rebuild the views from the log if older folds made them.
+
+    The log is replayed without the turn, which is taken only for the last stretch and to put the rows in place; that
+    raises the views' generation, so that nobody goes on with rows that were remembered before.
+
+    Raises:
+        NewerFormat: newer folds made them.
+        TurnTaken: the turn did not come.
+    """
+    if _fits(store.read(lambda snapshot: snapshot.head())):
+        return
+    log.info("the views are made anew, with folds of version %d", FOLDS_VERSION)
+    rows, position = store.read(_replayed)
+    store.write(lambda transaction: _replace(transaction, rows, position), still_wanted=still_wanted)
+
+
+def check_folds(head: Head) -> None:
+    """Refuse to go on with views that other folds made; those of an empty log fit any.
+
+    Raises:
+        NewerFormat: another version of this software has the workspace now.
+    """
+    if not _fits(head):
+        raise NewerFormat(f"the views were made by folds of version {head.folds}, not {FOLDS_VERSION}")
+
+
+def replay_page(snapshot: Snapshot, rows: Rows, after: int, until: int | None = None) -> int:
+    """Fold the next page of the log into `rows`; the position reached, which is `after` at its end."""
+    page = snapshot.events(after=after, limit=_PAGE if until is None else min(_PAGE, until - after))
+    replay(map(envelope_of, page), rows)
+    return page[-1].position if page else after
+
+
+def _replayed(snapshot: Snapshot) -> tuple[Rows, int]:
+    """All rows as the log makes them, and where it ended."""
+    rows, position = replay([]), GENESIS
+    while (further := replay_page(snapshot, rows, position)) != position:
+        position = further
+    return rows, position
+
+
+def _fits(head: Head) -> bool:
+    if head.folds > FOLDS_VERSION:
+        raise NewerFormat(f"the views were made by folds of version {head.folds}, newer than our {FOLDS_VERSION}")
+    return head.folds == FOLDS_VERSION or head.position == GENESIS
+
+
+def _replace(transaction: Transaction, rows: Rows, position: int) -> None:
+    head = transaction.head()
+    if _fits(head):
+        return  # somebody else was faster
+    while (further := replay_page(transaction, rows, position)) != position:
+        position = further
+    transaction.clear_views()
+    transaction.put(list(_stored(rows)))
+    transaction.append([], head._replace(generation=head.generation + 1, folds=FOLDS_VERSION))
+
+
+def _stored(rows: Rows) -> Iterator[ViewRow]:
+    for view, keyed in rows.items():
+        for key, row in keyed.items():
+            yield ViewRow(view, key, *as_stored(view, row))

@@ -1,0 +1,148 @@
+"""A worker process that does as a test tells it.
+
+Requests are lines of JSON on stdin: {"id": 1, "do": "claim", "with": {"job": "parser", "version": 1}}. They run side
+by side; each is answered by a line on stdout: {"id": 1, "value": …} or {"id": 1, "error": "AlreadyClaimed", …}. Before
+that, {"id": 1, "begun": true} says that it is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from coordinator import Claim, CommandRecord, Coordinator
+from coordinator.stores.turn import Turn
+
+
+class Member:
+    def __init__(self) -> None:
+        self.records: list[CommandRecord] = []
+        self.more = asyncio.Event()
+        self.coordinator: Coordinator | None = None
+        self.actor = ""
+        self.held: Claim | None = None
+        self.turn: Turn | None = None
+
+    def observe(self, record: CommandRecord) -> None:
+        self.records.append(record)
+        self.more.set()
+
+    @property
+    def agent(self):
+        assert self.coordinator is not None
+        return self.coordinator.agent(self.actor)
+
+    @property
+    def claim_held(self) -> Claim:
+        assert self.held is not None
+        return self.held
+
+    def hold(self, claim: Claim) -> dict[str, Any]:
+        self.held = claim
+        return {
+            "job": claim.job.id,
+            "attempt": claim.attempt,
+            "fence": claim.fence,
+            "digest": claim.token.digest,
+            "token": claim.token.reveal(),
+        }
+
+    # What it can be told to do
+
+    async def open(self, path: str, actor: str, busy_timeout_s: float = 20) -> None:
+        opened = Coordinator.open(path, busy_timeout_s=busy_timeout_s, observe=self.observe)
+        self.coordinator, self.actor = await opened.__aenter__(), actor
+
+    async def close(self) -> None:
+        if self.coordinator is not None:
+            await self.coordinator.close()
+        if self.turn is not None:
+            self.turn.close()
+        self.__init__()
+
+    async def add(self, job: str, **how: Any) -> dict[str, Any]:
+        added = await self.agent.add_job(job, **how)
+        return {"id": added.id, "version": added.version, "position": added.position}
+
+    async def claim(self, job: str, version: int | None = None, **how: Any) -> dict[str, Any]:
+        assert self.coordinator is not None
+        seen = await self.coordinator.job(job) if version is None else job
+        return self.hold(await self.agent.claim(seen, version=version, **how))
+
+    async def next_claim(self) -> dict[str, Any]:
+        return self.hold(await anext(self.agent.claims()))
+
+    async def resume(self, token: str) -> dict[str, Any]:
+        return self.hold(await self.agent.resume(token))
+
+    async def submit(self, **how: Any) -> str:
+        return (await self.claim_held.submit(**how)).state
+
+    async def submit_with_the_current_version(self) -> str:
+        assert self.coordinator is not None
+        current = await self.coordinator.job(self.claim_held.job.id)
+        return (await self.claim_held.submit({"version": current.version})).state
+
+    async def work_for_ever(self) -> None:
+        async with self.claim_held.working():
+            await asyncio.Event().wait()
+
+    async def wait_for(self, job: str, *states: Any) -> dict[str, Any]:
+        assert self.coordinator is not None
+        found = await self.coordinator.wait_for_job(job, *states)
+        return {"state": found.state, "version": found.version, "worker": found.worker, "attempt": found.attempt}
+
+    async def observed(self, type: str, outcome: str) -> None:
+        while not any((record.type, record.outcome) == (type, outcome) for record in self.records):
+            self.more.clear()
+            await self.more.wait()
+
+    async def log(self) -> list[Any]:
+        assert self.coordinator is not None
+        return [[entry.type, entry.actor, dict(entry.body)] async for entry in self.coordinator.log()]
+
+    async def take_turn(self, path: str) -> None:
+        self.turn = Turn(path + ".turn")
+        self.turn.take(lambda: True)
+
+    async def give_turn_back(self) -> None:
+        assert self.turn is not None
+        self.turn.give_back()
+
+
+def say(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+async def answer(member: Member, id: int, do: str, how: dict[str, Any]) -> None:
+    say(id=id, begun=True)
+    try:
+        if states := how.pop("states", None):
+            value = await member.wait_for(how["job"], *states)
+        else:
+            value = await getattr(member, do)(**how)
+    except Exception as error:
+        say(id=id, error=type(error).__name__, said=str(error))
+    else:
+        say(id=id, value=value)
+
+
+async def main() -> None:
+    member = Member()
+    running: set[asyncio.Task[None]] = set()
+    requests = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(requests), sys.stdin)
+    while line := await requests.readline():
+        asked = json.loads(line)
+        task = asyncio.create_task(answer(member, asked["id"], asked["do"], asked["with"]))
+        running.add(task)
+        task.add_done_callback(running.discard)
+    for task in running:
+        task.cancel()
+    await member.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

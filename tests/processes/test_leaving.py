@@ -1,0 +1,232 @@
+"""Programs that end in every way there is: in time, and with the exit code that is theirs."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.processes.support import run_program
+
+OPEN = """
+import asyncio, os, sys
+import anyio
+from coordinator import Coordinator
+
+async def opened():
+    coordinator = await Coordinator.open(sys.argv[1]).__aenter__()
+    await coordinator.agent("ada").add_job("parser")
+    return coordinator
+"""
+
+PROGRAMS: dict[str, tuple[str, int]] = {
+    "falls off the end": (
+        """
+        async def main():
+            coordinator = await opened()
+            print("done")
+        asyncio.run(main())
+        """,
+        0,
+    ),
+    "falls off the end with the coordinator in a global": (
+        """
+        async def main():
+            global coordinator
+            coordinator = await opened()
+            print("done")
+        asyncio.run(main())
+        """,
+        0,
+    ),
+    "falls off the end under anyio": (
+        """
+        async def main():
+            coordinator = await opened()
+            print("done")
+        anyio.run(main)
+        """,
+        0,
+    ),
+    "leaves waiters and a block behind": (
+        """
+        async def main():
+            coordinator = await opened()
+            ada = coordinator.agent("ada")
+            claim = await ada.claim("parser", version=1)
+            waiting = [asyncio.ensure_future(coordinator.wait_for_job("parser")),
+                       asyncio.ensure_future(anext(ada.claims()))]
+            await claim.working().__aenter__()
+            await asyncio.sleep(0)
+            print("done")
+        asyncio.run(main())
+        """,
+        0,
+    ),
+    "leaves a command behind": (
+        """
+        async def main():
+            coordinator = await opened()
+            adding = asyncio.ensure_future(coordinator.agent("ada").add_job("lexer"))
+            await asyncio.sleep(0)
+            print("done")
+        asyncio.run(main())
+        """,
+        0,
+    ),
+    "exits in the middle": (
+        """
+        async def main():
+            async with Coordinator.open(sys.argv[1]) as coordinator:
+                await coordinator.agent("ada").add_job("parser")
+                print("done")
+                sys.exit(7)
+        asyncio.run(main())
+        """,
+        7,
+    ),
+    "exits without closing": (
+        """
+        async def main():
+            coordinator = await opened()
+            print("done")
+            sys.exit(7)
+        asyncio.run(main())
+        """,
+        7,
+    ),
+    "fails in the middle of a block": (
+        """
+        async def main():
+            async with Coordinator.open(sys.argv[1]) as coordinator:
+                ada = coordinator.agent("ada")
+                async with (await ada.claim(await ada.add_job("parser"))).working():
+                    print("done")
+                    raise ValueError("boom")
+        asyncio.run(main())
+        """,
+        1,
+    ),
+    "is interrupted in a block": (
+        """
+        import signal
+        async def main():
+            async with Coordinator.open(sys.argv[1]) as coordinator:
+                ada = coordinator.agent("ada")
+                async with (await ada.claim(await ada.add_job("parser"))).working():
+                    print("done", flush=True)
+                    os.kill(os.getpid(), signal.SIGINT)
+                    await asyncio.Event().wait()
+        try:
+            asyncio.run(main())
+        except KeyboardInterrupt:
+            sys.exit(9)
+        """,
+        9,
+    ),
+    "closes well": (
+        """
+        async def main():
+            async with Coordinator.open(sys.argv[1]) as coordinator:
+                await coordinator.agent("ada").add_job("parser")
+            print("done")
+        asyncio.run(main())
+        """,
+        0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["memory:", "work.db"])
+@pytest.mark.parametrize(("text", "status"), PROGRAMS.values(), ids=PROGRAMS)
+def test_a_program_ends_in_time_however_it_leaves(text: str, status: int, place: str, tmp_path: Path):
+    ended = run_program(OPEN + textwrap.dedent(text), place, cwd=tmp_path)
+
+    assert ended.stdout == "done\n"
+    assert ended.returncode == status, ended.stderr
+
+
+@pytest.mark.parametrize("name", ["closes well", "exits in the middle", "falls off the end"])
+def test_a_program_that_ends_says_nothing_that_it_was_not_told_to(name: str, tmp_path: Path):
+    ended = run_program(OPEN + textwrap.dedent(PROGRAMS[name][0]), "work.db", cwd=tmp_path)
+
+    assert ended.stderr == ""
+
+
+def test_what_was_answered_before_a_program_left_without_closing_is_there(tmp_path: Path):
+    run_program(OPEN + textwrap.dedent(PROGRAMS["falls off the end"][0]), "work.db", cwd=tmp_path)
+
+    again = run_program(
+        OPEN
+        + textwrap.dedent(
+            """
+            async def main():
+                async with Coordinator.open(sys.argv[1]) as coordinator:
+                    print(*[job.id for job in await coordinator.jobs()])
+            asyncio.run(main())
+            """
+        ),
+        "work.db",
+        cwd=tmp_path,
+    )
+
+    assert again.stdout == "parser\n"
+
+
+def test_a_block_that_ctrl_c_ended_has_failed_its_attempt(tmp_path: Path):
+    run_program(OPEN + textwrap.dedent(PROGRAMS["is interrupted in a block"][0]), "work.db", cwd=tmp_path)
+
+    again = run_program(
+        OPEN
+        + textwrap.dedent(
+            """
+            async def main():
+                async with Coordinator.open(sys.argv[1]) as coordinator:
+                    print((await coordinator.job("parser")).reason)
+            asyncio.run(main())
+            """
+        ),
+        "work.db",
+        cwd=tmp_path,
+    )
+
+    assert again.stdout == "cancelled\n"
+
+
+FORKED = """
+import asyncio, os, sys
+from coordinator import Closed, Coordinator
+
+async def refused(asking):
+    try:
+        await asking
+    except Closed as error:
+        return "belongs to the parent" in str(error)
+
+async def child(coordinator, ada, claim):
+    asked = [lambda: coordinator.jobs(), lambda: ada.add_job("lexer"), lambda: claim.submit(), lambda: anext(ada.claims())]
+    fine = [await refused(ask()) for ask in asked]
+    await coordinator.close()
+    return all(fine)
+
+async def main():
+    async with Coordinator.open(sys.argv[1]) as coordinator:
+        ada = coordinator.agent("ada")
+        claim = await ada.claim(await ada.add_job("parser"))
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if await child(coordinator, ada, claim) else 3)
+        print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        await claim.submit()
+        print((await coordinator.job("parser")).state)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("place", ["memory:", "work.db"])
+def test_a_forked_child_cannot_use_its_parents_coordinator_and_does_it_no_harm(place: str, tmp_path: Path):
+    ended = run_program(FORKED, place, cwd=tmp_path)
+
+    assert ended.stdout == "child 0\nsubmitted\n", ended.stderr
