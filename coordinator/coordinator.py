@@ -102,7 +102,7 @@ class Coordinator(Reads):
         try:
             await certainly(host.open(writer, lambda: time.monotonic() < give_up_at))
         except BaseException:
-            await certainly(session.close())
+            await session.close()
             raise
         self._session = session
         return self
@@ -115,7 +115,7 @@ class Coordinator(Reads):
     async def close(self) -> None:
         """Finish what was asked and let go of the workspace. Leaving `async with` does it; twice is harmless."""
         if self._session is not None:
-            await certainly(self._session.close())
+            await self._session.close()
 
     def agent(self, name: str) -> Agent:
         """A handle to act under this name. A name is no credential, and one name is one incarnation at a time."""

@@ -29,7 +29,9 @@ def bring_up_to_date(store: Store, still_wanted: Callable[[], bool]) -> None:
     if _fits(store.read(lambda snapshot: snapshot.head())):
         return
     log.info("the views are made anew, with folds of version %d", FOLDS_VERSION)
-    rows, position = store.read(_replayed)
+    rows, position = replay([]), GENESIS
+    while (further := _further(store, rows, position)) != position:
+        position = further
     store.write(lambda transaction: _replace(transaction, rows, position), still_wanted=still_wanted)
 
 
@@ -50,12 +52,9 @@ def replay_page(snapshot: Snapshot, rows: Rows, after: int, until: int | None = 
     return page[-1].position if page else after
 
 
-def _replayed(snapshot: Snapshot) -> tuple[Rows, int]:
-    """All rows as the log makes them, and where it ended."""
-    rows, position = replay([]), GENESIS
-    while (further := replay_page(snapshot, rows, position)) != position:
-        position = further
-    return rows, position
+def _further(store: Store, rows: Rows, position: int) -> int:
+    """One page at a time: a long read would keep the write-ahead log from being checkpointed."""
+    return store.read(lambda snapshot: replay_page(snapshot, rows, position))
 
 
 def _fits(head: Head) -> bool:

@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from coordinator import limits
 from coordinator.answers import Answer, answer
+from coordinator.certain import certainly
 from coordinator.clock import Clock
 from coordinator.commands import AnyCommand
 from coordinator.envelopes import events_of_command
@@ -116,6 +117,9 @@ class Session:
         """Finish what was asked, and let go of everything. Whoever asks again waits for the same end."""
         if self._process != os.getpid():
             return  # all of it belongs to the parent
+        await certainly(self._close_once())
+
+    async def _close_once(self) -> None:
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.wait([self._closing])

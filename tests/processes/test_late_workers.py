@@ -29,7 +29,7 @@ def test_a_worker_that_stalled_past_its_lease_and_was_replaced_cannot_submit_eve
     outcome = ada.attempt("submit_with_the_current_version")
 
     assert outcome.error == "TokenSuperseded"
-    assert "attempt 2 is 'bob''s" in outcome.said
+    assert "this is attempt 1's token; attempt 2 is bob's" in outcome.said
     assert claim["fence"] > late["fence"]
     assert bob.ask("submit") == "submitted"
     log = bob.ask("log")

@@ -205,8 +205,8 @@ async def refused(asking):
         return "belongs to the parent" in str(error)
 
 async def child(coordinator, ada, claim):
-    asked = [lambda: coordinator.jobs(), lambda: ada.add_job("lexer"), lambda: claim.submit(), lambda: anext(ada.claims())]
-    fine = [await refused(ask()) for ask in asked]
+    asked = [coordinator.jobs(), ada.add_job("lexer"), claim.submit(), anext(ada.claims())]
+    fine = [await refused(asking) for asking in asked]
     await coordinator.close()
     return all(fine)
 
