@@ -148,6 +148,20 @@ class Coordinator(Reads):
 
         return await self._open().until(look)
 
+    async def back_up(self, target: str | os.PathLike[str]) -> None:
+        """Copy the workspace, as it stands at one moment, to a new file, while everybody goes on.
+
+        The copy has reached the disk when this returns; before that there is no file of this name. It holds the secret
+        from which tokens are made: keep it as private as the workspace.
+
+        Args:
+            target: path of the new file, in a folder that exists.
+
+        Raises:
+            Unavailable: the file exists, or cannot be written.
+        """
+        await self._open().back_up(_text(target, "target"))
+
     async def _see(self, look: Callable[[Seen], T]) -> T:
         return await self._open().see(look)
 
@@ -158,17 +172,17 @@ class Coordinator(Reads):
         return self._session
 
 
-def _text(path_or_url: object) -> str:
+def _text(path_or_url: object, field: str = "path_or_url") -> str:
     try:
         path = os.fspath(path_or_url)  # type: ignore[call-overload]
     except TypeError:
-        raise InvalidInput("path_or_url", "must be a path or a URL") from None
+        raise InvalidInput(field, "must be a path") from None
     if not isinstance(path, str) or not path or "\0" in path:
-        raise InvalidInput("path_or_url", "must be a path or a URL, as text")
+        raise InvalidInput(field, "must be a path, as text")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        raise InvalidInput("path_or_url", "holds a lone surrogate") from None
+        raise InvalidInput(field, "holds a lone surrogate") from None
     return path
 
 

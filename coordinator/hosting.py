@@ -55,6 +55,10 @@ class Host(Protocol):
         """Run a long read on a thread of its own, so that it holds up nobody."""
         ...
 
+    async def back_up(self, target: str) -> None:
+        """Copy the workspace to a new file."""
+        ...
+
     @property
     def watch(self) -> Callable[[], Store] | None:
         """Opens what notices other processes' commits, or None where there can be none."""
@@ -142,6 +146,11 @@ class SqliteHost:
     async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
         return await anyio.to_thread.run_sync(self._read_once, work)
 
+    async def back_up(self, target: str) -> None:
+        from coordinator.stores.backup import back_up
+
+        await anyio.to_thread.run_sync(back_up, self._path, target)
+
     @property
     def watch(self) -> Callable[[], Store] | None:
         return self._open_reader
@@ -195,6 +204,9 @@ class MemoryHost:
 
     async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
         return await anyio.to_thread.run_sync(self._store.read, work)
+
+    async def back_up(self, target: str) -> None:
+        raise Unavailable("a workspace in memory has no file to copy")
 
     @property
     def watch(self) -> Callable[[], Store] | None:

@@ -107,6 +107,11 @@ class Session:
 
         return await self.waiting.until(lambda: self.see(look_once))
 
+    async def back_up(self, target: str) -> None:
+        """Copy the workspace to a new file."""
+        self.check_open()
+        await self.host.back_up(target)
+
     def check_open(self) -> None:
         if self._closed:
             raise Closed("the coordinator is closed")

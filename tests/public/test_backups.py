@@ -1,0 +1,62 @@
+"""Copies of a workspace in use."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from coordinator import Coordinator, InvalidInput, Unavailable
+from coordinator.testing import memory_coordinator
+
+
+async def test_a_backup_is_a_workspace_of_its_own_in_which_old_tokens_hold(tmp_path: Path) -> None:
+    async with Coordinator.open(tmp_path / "work.db") as coordinator:
+        ada = coordinator.agent("ada")
+        claim = await ada.claim(await ada.add_job("parser", paths=["src"]))
+        await coordinator.back_up(tmp_path / "copy.db")
+        await claim.submit()
+
+    async with Coordinator.open(tmp_path / "copy.db") as copy:
+        resumed = await copy.agent("ada").resume(claim.token)
+        left = await resumed.submit()
+
+    assert left.state == "submitted"
+
+
+async def test_a_backup_is_private_and_leaves_nothing_else_behind(tmp_path: Path) -> None:
+    async with Coordinator.open(tmp_path / "work.db") as coordinator:
+        (tmp_path / "copies").mkdir()
+
+        await coordinator.back_up(tmp_path / "copies" / "copy.db")
+
+    assert os.listdir(tmp_path / "copies") == ["copy.db"]
+    assert stat.S_IMODE((tmp_path / "copies" / "copy.db").stat().st_mode) == 0o600
+
+
+async def test_a_backup_never_replaces_a_file(tmp_path: Path) -> None:
+    (tmp_path / "copy.db").write_text("something else")
+
+    async with Coordinator.open(tmp_path / "work.db") as coordinator:
+        with pytest.raises(Unavailable, match="exists already"):
+            await coordinator.back_up(tmp_path / "copy.db")
+
+    assert (tmp_path / "copy.db").read_text() == "something else"
+
+
+async def test_a_backup_into_a_missing_folder_says_so_and_work_goes_on(tmp_path: Path) -> None:
+    async with Coordinator.open(tmp_path / "work.db") as coordinator:
+        with pytest.raises(Unavailable, match="missing"):
+            await coordinator.back_up(tmp_path / "missing" / "copy.db")
+        with pytest.raises(InvalidInput, match="target"):
+            await coordinator.back_up("")
+
+        added = await coordinator.agent("ada").add_job("parser")
+
+    assert added.state == "ready"
+
+
+async def test_a_workspace_in_memory_has_nothing_to_back_up() -> None:
+    async with memory_coordinator() as coordinator:
+        with pytest.raises(Unavailable, match="memory"):
+            await coordinator.back_up("copy.db")
