@@ -44,7 +44,7 @@ class LeaseRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
 
 def place(row: LeaseRow) -> tuple[str, int]:
-    return ("live" if row.ended is None else "ended"), row.lease_until
+    return ("live", row.lease_until) if row.ended is None else ("", 0)  # nobody looks for ended ones
 
 
 def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:

@@ -330,7 +330,7 @@ def test_the_row_of_a_lease_stays_and_says_how_it_ended(end: AnyEvent, how: Any)
     row = lease_after(added("parser"), claimed("parser", paths=("src",)), end)
 
     assert row == replace(before, ended=how, paths=())
-    assert LEASES.place(row) == ("ended", UNTIL)
+    assert LEASES.place(row) == ("", 0)
 
 
 def test_the_next_claim_takes_the_place_of_the_lease_before() -> None:
