@@ -54,7 +54,16 @@ LEASES_US = st.sampled_from([20_000_000, 60_000_000, 100_000_000])
 PICK = st.integers(0, 7)  # which one of those that fit; of claims 0 is the newest
 FITTING = st.sampled_from([True, True, True, True, False])  # or any
 OFF = st.sampled_from([0, 0, 0, 0, 0, 0, -1, 1])  # by how much a version is wrong
-AT_ONCE = st.sampled_from([True, True, True, False])  # or together with what is asked next
+WHEN = st.sampled_from(["now", "now", "now", "by the other writer", "later"])  # later: with what is asked next
+
+
+FITTING_STATES = {
+    "accept": "submitted",
+    "reject": "submitted",
+    "revoke": "claimed",
+    "cancel": "blocked ready claimed submitted failed",
+    "reopen": "accepted failed cancelled",
+}
 
 
 class Machine(RuleBasedStateMachine):
@@ -81,29 +90,32 @@ class Machine(RuleBasedStateMachine):
     def there_are_four_jobs(self, described: Any) -> None:
         for job, (paths, needs, *rest) in zip(FOUR, described, strict=True):
             earlier = tuple(needed for needed in needs if needed < job)
-            self.ask("ada", _add(job, paths, earlier, *rest), at_once=True)
+            self.ask("ada", _add(job, paths, earlier, *rest), when="now")
 
     @rule(seconds=st.sampled_from([1, 5, 20, 60]))
     def time_passes(self, seconds: int) -> None:
         self.commit()
         self.clock.advance(seconds)
 
-    @rule()
-    def the_other_writer_goes_on(self) -> None:
-        self.commit()
-        self.writer = 1 - self.writer
-
-    @rule(actor=ACTORS, job=NAMES, paths=PATHS, needs=NEEDS, review=REVIEWS, at_once=AT_ONCE)
-    def add(self, actor: str, job: str, paths: Any, needs: Any, review: Any, at_once: bool) -> None:
-        self.ask(actor, _add(job, paths, needs, 0, 2, review), at_once)
-
-    @precondition(lambda self: self.claims)
-    @rule(pick=PICK, fitting=FITTING, foreign=st.booleans(), job=NAMES, needs=NEEDS, at_once=AT_ONCE)
-    def add_under_a_claim(self, pick: int, fitting: bool, foreign: bool, job: str, needs: Any, at_once: bool) -> None:
-        held, actor, digest = self.a_claim(pick, fitting)
-        shown = Shown(job=held, token_digest=digest)
-        command = msgspec.structs.replace(_add(job, (), needs, 0, 2, "anyone"), shown=shown)
-        self.ask("eve" if foreign else actor, command, at_once)
+    @rule(
+        actor=ACTORS,
+        job=NAMES,
+        paths=PATHS,
+        needs=NEEDS,
+        review=REVIEWS,
+        under_a_claim=st.booleans(),
+        pick=PICK,
+        when=WHEN,
+    )
+    def add(
+        self, actor: str, job: str, paths: Any, needs: Any, review: Any, under_a_claim: bool, pick: int, when: str
+    ) -> None:
+        command = _add(job, paths, needs, 0, 2, review)
+        if under_a_claim and self.claims:
+            held, holder, digest = self.a_claim(pick, fitting=pick < 4)
+            command = msgspec.structs.replace(command, shown=Shown(job=held, token_digest=digest))
+            actor = actor if pick == 0 else holder
+        self.ask(actor, command, when)
 
     @rule(
         actor=ACTORS,
@@ -121,26 +133,26 @@ class Machine(RuleBasedStateMachine):
                 "review": REVIEWS,
             },
         ),
-        at_once=AT_ONCE,
+        when=WHEN,
     )
-    def revise(self, actor: str, pick: int, fitting: bool, off: int, fields: Any, at_once: bool) -> None:
+    def revise(self, actor: str, pick: int, fitting: bool, off: int, fields: Any, when: str) -> None:
         job = self.a_job(pick, "blocked ready" if fitting else "")
-        self.ask(actor, ask.ReviseJob(job=job, version=self.version(job, off), **fields), at_once)
+        self.ask(actor, ask.ReviseJob(job=job, version=self.version(job, off), **fields), when)
 
-    @rule(actor=ACTORS, pick=PICK, fitting=FITTING, off=OFF, lease=LEASES_US, at_once=AT_ONCE)
-    def claim(self, actor: str, pick: int, fitting: bool, off: int, lease: int, at_once: bool) -> None:
+    @rule(actor=ACTORS, pick=PICK, fitting=FITTING, off=OFF, lease=LEASES_US, when=WHEN)
+    def claim(self, actor: str, pick: int, fitting: bool, off: int, lease: int, when: str) -> None:
         job = self.a_job(pick, "ready" if fitting else "")
-        self.ask(actor, ask.ClaimJob(job=job, version=self.version(job, off), lease_us=lease), at_once)
+        self.ask(actor, ask.ClaimJob(job=job, version=self.version(job, off), lease_us=lease), when)
 
-    @rule(actor=ACTORS, lease=LEASES_US, at_once=AT_ONCE)
-    def claim_next(self, actor: str, lease: int, at_once: bool) -> None:
-        self.ask(actor, ask.ClaimNext(lease_us=lease), at_once)
+    @rule(actor=ACTORS, lease=LEASES_US, when=WHEN)
+    def claim_next(self, actor: str, lease: int, when: str) -> None:
+        self.ask(actor, ask.ClaimNext(lease_us=lease), when)
 
     @precondition(lambda self: self.claims)
-    @rule(pick=PICK, fitting=FITTING, at_once=AT_ONCE)
-    def submit(self, pick: int, fitting: bool, at_once: bool) -> None:
+    @rule(pick=PICK, fitting=FITTING, when=WHEN)
+    def submit(self, pick: int, fitting: bool, when: str) -> None:
         job, actor, digest = self.a_claim(pick, fitting)
-        self.ask(actor, _write("submit", job, digest, None, ()), at_once)
+        self.ask(actor, _write("submit", job, digest, None, ()), when)
 
     @precondition(lambda self: self.claims)
     @rule(
@@ -150,10 +162,10 @@ class Machine(RuleBasedStateMachine):
         foreign=st.sampled_from(["", "", "", "", "", "", "actor", "job"]),
         lease=st.one_of(st.none(), LEASES_US),
         paths=PATHS,
-        at_once=AT_ONCE,
+        when=WHEN,
     )
     def write_under_a_claim(
-        self, write: str, pick: int, fitting: bool, foreign: str, lease: int | None, paths: Any, at_once: bool
+        self, write: str, pick: int, fitting: bool, foreign: str, lease: int | None, paths: Any, when: str
     ) -> None:
         """Not fitting are the claims of late workers."""
         job, actor, digest = self.a_claim(pick, fitting)
@@ -161,41 +173,40 @@ class Machine(RuleBasedStateMachine):
             actor = "eve" if actor != "eve" else "ada"
         elif foreign == "job":
             job = "a" if job != "a" else "b"
-        self.ask(actor, _write(write, job, digest, lease, paths), at_once)
+        self.ask(actor, _write(write, job, digest, lease, paths), when)
 
-    @rule(actor=ACTORS, pick=PICK, fitting=FITTING, off=OFF, at_once=AT_ONCE)
-    def accept(self, actor: str, pick: int, fitting: bool, off: int, at_once: bool) -> None:
-        self.act(actor, "accept", pick, fitting, off, at_once)
+    @rule(actor=ACTORS, pick=PICK, fitting=FITTING, off=OFF, when=WHEN)
+    def accept(self, actor: str, pick: int, fitting: bool, off: int, when: str) -> None:
+        self.act(actor, "accept", pick, fitting, off, when)
 
     @rule(
-        act=st.sampled_from(["accept", "reject", "revoke", "cancel", "reopen", "reopen"]),
+        acts=st.permutations(["reject", "revoke", "cancel", "reopen"]),
         actor=ACTORS,
         pick=PICK,
         fitting=FITTING,
         off=OFF,
-        at_once=AT_ONCE,
+        when=WHEN,
     )
-    def act_on_a_job(self, act: str, actor: str, pick: int, fitting: bool, off: int, at_once: bool) -> None:
-        self.act(actor, act, pick, fitting, off, at_once)
+    def act_on_a_job(self, acts: list[str], actor: str, pick: int, fitting: bool, off: int, when: str) -> None:
+        possible = [act for act in acts if self.jobs_in(FITTING_STATES[act])] if fitting else []
+        self.act(actor, (possible or acts)[0], pick, fitting, off, when)
 
     @precondition(lambda self: self.asked)
-    @rule(pick=st.integers(0, 30), at_once=AT_ONCE)
-    def repeat_an_earlier_request(self, pick: int, at_once: bool) -> None:
+    @rule(pick=st.integers(0, 30), how=st.sampled_from(["", "", "other request", "other actor"]), when=WHEN)
+    def ask_again(self, pick: int, how: str, when: str) -> None:
         actor, receipt, command = self.asked[-1 - pick % len(self.asked)]
-        self.ask(actor, command, at_once, receipt)
-
-    @precondition(lambda self: self.asked)
-    @rule(pick=st.integers(0, 30), other=st.booleans(), at_once=AT_ONCE)
-    def use_an_earlier_receipt_for_something_else(self, pick: int, other: bool, at_once: bool) -> None:
-        actor, receipt, _ = self.asked[-1 - pick % len(self.asked)]
-        self.ask("mallory" if other else actor, _add("f", (), (), -1, 1, "anyone"), at_once, receipt)
+        if how:
+            command = _add("f", (), (), -1, 1, "anyone")
+        self.ask("mallory" if how == "other actor" else actor, command, when, receipt)
 
     # Which one
 
+    def jobs_in(self, states: str) -> list[str]:
+        return [job.id for job in self.model.jobs.values() if job.state in states.split()]
+
     def a_job(self, pick: int, states: str) -> str:
         """A job in one of these states if there is one, else any."""
-        fitting = [job.id for job in self.model.jobs.values() if job.state in states.split()]
-        names = fitting or [*FOUR, "e", "f"]
+        names = self.jobs_in(states) or [*FOUR, "e", "f"]
         return names[pick % len(names)]
 
     def a_claim(self, pick: int, fitting: bool) -> tuple[str, str, str]:
@@ -204,16 +215,9 @@ class Machine(RuleBasedStateMachine):
         claims = live or self.claims
         return claims[-1 - pick % len(claims)]
 
-    def act(self, actor: str, act: str, pick: int, fitting: bool, off: int, at_once: bool) -> None:
-        states = {
-            "accept": "submitted",
-            "reject": "submitted",
-            "revoke": "claimed",
-            "cancel": "blocked ready claimed submitted failed",
-            "reopen": "accepted failed cancelled",
-        }
-        job = self.a_job(pick, states[act] if fitting else "")
-        self.ask(actor, _act(act, job, self.version(job, off)), at_once)
+    def act(self, actor: str, act: str, pick: int, fitting: bool, off: int, when: str) -> None:
+        job = self.a_job(pick, FITTING_STATES[act] if fitting else "")
+        self.ask(actor, _act(act, job, self.version(job, off)), when)
 
     # How it is asked
 
@@ -221,13 +225,15 @@ class Machine(RuleBasedStateMachine):
         known = self.model.jobs.get(job)
         return off + (1 if known is None else known.version)
 
-    def ask(self, actor: str, command: AnyCommand, at_once: bool, receipt: str | None = None) -> None:
+    def ask(self, actor: str, command: AnyCommand, when: str, receipt: str | None = None) -> None:
         request = self.writers[self.writer].request(actor, command, receipt or f"receipt {len(self.asked)}")
         if receipt is None:
             self.asked.append((actor, request.receipt, command))
         self.waiting.append(request)
-        if at_once:
+        if when != "later":
             self.commit()
+        if when == "by the other writer":
+            self.writer = 1 - self.writer
 
     def commit(self) -> None:
         """Have all that waits run in one batch, and hear from the model what must come of it."""
@@ -372,7 +378,7 @@ class OnSqlite(Machine):
 def _settings(examples: int) -> settings:
     return settings(
         max_examples=int(os.environ.get("MODEL_EXAMPLES", "0")) or examples,
-        stateful_step_count=40,
+        stateful_step_count=50,
         deadline=None,
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow],

@@ -137,6 +137,14 @@ LEASE = {
     "bool": True,
 }
 TOKEN = {"None": None, "int": 7, "bytes": b"ab" * 32, "empty": "", "63 digits": "a" * 63, "no digits": "z" * 64}
+FILE = {
+    "None": None,
+    "int": 7,
+    "bytes": b"work.db",
+    "empty": "",
+    "NUL": "work\0.db",
+    "lone surrogate": "work\ud800.db",
+}
 JOB = {
     **NAME,
     "without a version": "other",
@@ -238,16 +246,12 @@ FIELDS: dict[str, tuple[Callable[..., Any], dict[str, dict[str, Any]]]] = {
         lambda h, **a: h.coordinator.wait_for_job(a.get("job", "other"), *([a["states"]] if "states" in a else [])),
         {"job": NAME, "states": CHOICE},
     ),
+    "Coordinator.back_up": (lambda h, **a: h.coordinator.back_up(**a), {"target": FILE}),
     "Coordinator.open": (
         lambda h, **a: Coordinator.open(**{"path_or_url": "memory:", **a}),
         {
             "path_or_url": {
-                "None": None,
-                "int": 7,
-                "bytes": b"work.db",
-                "empty": "",
-                "NUL": "work\0.db",
-                "lone surrogate": "work\ud800.db",
+                **FILE,
                 "unknown engine": "mysql://host/base",
                 "unknown scheme": "redis:",
             },

@@ -274,6 +274,7 @@ AFTERWARDS: dict[str, Callable[[Coordinator, Agent, Any, Any], Any]] = {
     "reservations": lambda c, ada, claim, rest: c.reservations(),
     "log": lambda c, ada, claim, rest: anext(c.log()),
     "wait_for_job": lambda c, ada, claim, rest: c.wait_for_job("parser"),
+    "back_up": lambda c, ada, claim, rest: c.back_up("copy.db"),
     "the past": lambda c, ada, claim, rest: rest[1].jobs(),
     "a log begun": lambda c, ada, claim, rest: anext(rest[2]),
     "add_job": lambda c, ada, claim, rest: ada.add_job("new"),
@@ -309,7 +310,7 @@ async def test_what_is_closed_answers_nothing(ask: Any, closed: tuple[Coordinato
         await asked()
 
 
-BEFORE = ["agent", "at", "job", "jobs", "reservations", "log", "wait_for_job"]
+BEFORE = ["agent", "at", "job", "jobs", "reservations", "log", "wait_for_job", "back_up"]
 
 
 @pytest.mark.parametrize("name", BEFORE)

@@ -832,6 +832,17 @@ async def test_no_block_begins_when_everything_is_closed(coordinator: Coordinato
         await at_work(claim, forever)
 
 
+@pytest.mark.parametrize("how", ENDS)
+async def test_no_block_begins_on_a_claim_that_has_ended(how: str, coordinator: Coordinator, ada: Agent):
+    claim = await claimed(ada)
+    await ENDS[how](claim)
+
+    with pytest.raises(ClaimEnded):
+        await at_work(claim, forever)
+
+    assert await refusals(coordinator) == []
+
+
 async def test_a_block_in_which_the_work_goes_on_cannot_be_entered_again(ada: Agent):
     claim = await claimed(ada)
     block = claim.working()
