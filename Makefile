@@ -12,6 +12,7 @@ PY := $(VENV)/bin/python
 PIP = $(PY) -m pip install -qq --disable-pip-version-check -c $(CONSTRAINTS)
 CLI := $(VENV)/installed-cli
 DEV := $(VENV)/installed-dev
+BENCH := $(VENV)/installed-bench
 
 .PHONY: help demo test check mutants bench packaging lowest api format clean
 
@@ -33,7 +34,7 @@ check: $(DEV) ## ruff, pyright, layers
 mutants: $(DEV) ## break each protection in turn: a test must notice
 	@$(PY) -m tests.mutants $(ARGS)
 
-bench: $(DEV) ## commands/s beside raw group commit
+bench: $(BENCH) ## speed and memory beside raw SQLite and other libraries; writes docs/performance.md
 	@$(PY) -m benchmarks.run $(ARGS)
 
 packaging: $(DEV) ## build sdist and wheel, install the wheel elsewhere, use it

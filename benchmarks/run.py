@@ -1,87 +1,117 @@
-"""Measure, and keep what was measured: `python -m benchmarks.run [--runs N] [--seconds S]`.
+"""Measure, and keep what was measured: `python -m benchmarks.run`.
 
-Machines are noisy, so every figure is a ratio to the raw limit of the same run and folder: what the standard library's
-sqlite3 makes of as many rows a commit, measured right before and right after. Raw samples, the command and the commit
-are written to `benchmarks/results/`.
+Each scenario takes its samples one after another; all of them, with the command, the commit and the machine, go to
+`benchmarks/results/NAME.json`, and docs/performance.md is written anew from these files. Exit status 1 if a target is
+missed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import sqlite3
-import statistics
-import subprocess
+import shlex
 import sys
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from benchmarks.journey import commands_per_second
-from benchmarks.raw import rows_per_second
+from benchmarks import machine, measurement, report
+from benchmarks.measurement import RESULTS, RUNS, Measurement
+from benchmarks.scenario import Bench, Scenario
+from benchmarks.scenarios import SCENARIOS
 
-RESULTS = Path(__file__).parent / "results"
 
-
-def journey(agents: int, seconds: float) -> dict[str, float]:
-    """One sample: commands/s of the journey against raw group commit of as many rows."""
-    with tempfile.TemporaryDirectory() as folder:
-        _, batch = commands_per_second(Path(folder, "warm.db"), agents, seconds / 4)
-        before = rows_per_second(Path(folder, "before.db"), round(batch), seconds / 2)
-        commands, batch = commands_per_second(Path(folder, "work.db"), agents, seconds)
-        after = rows_per_second(Path(folder, "after.db"), round(batch), seconds / 2)
-    raw = (before + after) / 2
+def measure(scenario: Scenario, bench: Bench, *, runs: int, command: str) -> Measurement:
+    """Take the samples of one scenario."""
+    began_at, began, load = datetime.now(UTC), time.monotonic(), machine.load()
+    commit, changed = machine.commit(), machine.changed()
+    bench.skipped, bench.notes = [], []
+    samples = [scenario.sample(bench) for _ in range(runs)]
     return {
-        "commands_per_s": commands,
-        "batch": batch,
-        "raw_before": before,
-        "raw_after": after,
-        "ratio": commands / raw,
-    }
-
-
-def measure(name: str, agents: int, at_least: float, *, runs: int, seconds: float) -> dict[str, Any]:
-    samples = [journey(agents, seconds) for _ in range(runs)]
-    result = {
-        "name": name,
-        "agents": agents,
-        "at_least": at_least,
-        "median_ratio": statistics.median(sample["ratio"] for sample in samples),
-        "median_commands_per_s": statistics.median(sample["commands_per_s"] for sample in samples),
+        "name": scenario.name,
+        "title": scenario.title,
+        "how": scenario.how,
+        "figures": [measurement.measured(figure, samples) for figure in scenario.figures],
+        "skipped": bench.skipped,
+        "notes": bench.notes,
+        "beside": scenario.beside,
         "samples": samples,
-        "command": " ".join(["python", "-m", "benchmarks.run", *sys.argv[1:]]),
-        "commit": _git("rev-parse", "HEAD"),
-        "changed": bool(_git("status", "--porcelain", "--", "coordinator", "events", "projections", "benchmarks/*.py")),
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "system": f"{platform.system()} {platform.machine()}",
+        "runs": runs,
+        "seconds": bench.seconds,
+        "scale": bench.scale,
+        "command": command,
+        "commit": commit,
+        "changed": changed,
+        "began_at": f"{began_at:%Y-%m-%dT%H:%M:%SZ}",
+        "took_s": round(time.monotonic() - began, 1),
+        "load": load,
+        "machine": machine.machine(bench.folder),
     }
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
-    return result
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2)
-    arguments = parser.parse_args()
-    missed = False
-    for name, agents, at_least in (("journey_64", 64, 0.15),):
-        result = measure(name, agents, at_least, runs=arguments.runs, seconds=arguments.seconds)
-        ratios = " ".join(f"{sample['ratio']:.3f}" for sample in result["samples"])
-        print(
-            f"{name}: {result['median_ratio']:.3f} of the raw limit (at least {at_least}; runs {ratios}),"
-            f" {result['median_commands_per_s']:,.0f} commands/s"
-        )
-        missed = missed or result["median_ratio"] < at_least
-    return 1 if missed else 0
+def lines(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """The table for the terminal: what has a target, and what was skipped."""
+    rows = [
+        (found["name"], figure["what"], report.value(figure["median"], figure["unit"]), figure)
+        for found in measurements
+        for figure in found["figures"]
+        if report.target(figure)
+    ]
+    names, whats, medians = (max((len(row[column]) for row in rows), default=0) for column in range(3))
+    for name, what, median, figure in rows:
+        said = report.verdict(figure).strip("*")
+        verdict = {"yes": "met", "no": "MISSED"}.get(said, said)
+        yield f"{name:{names}}  {what:{whats}}  {median:>{medians}}  {verdict:7}  {report.target(figure)}"
+    for found in measurements:
+        for reason in found["skipped"]:
+            yield f"{found['name']:{names}}  skipped: {reason}"
 
 
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=RESULTS.parent, capture_output=True, text=True)
-    return done.stdout.strip()
+def missed(measurements: Sequence[Measurement]) -> int:
+    return sum(figure["met"] is False for found in measurements for figure in found["figures"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
+    asked = _parser().parse_args(words)
+    command = shlex.join(["python", "-m", "benchmarks.run", *words])
+    by_name = {scenario.name: scenario for scenario in SCENARIOS}
+    chosen = [by_name[name] for name in by_name if not asked.only or name in asked.only]
+    found: list[Measurement] = []
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=asked.folder) as folder:
+        bench = Bench(seconds=asked.seconds, scale=asked.scale, folder=Path(folder))
+        _warn_of_memory(bench)
+        for scenario in chosen:
+            print(f"{scenario.name}: {scenario.title}", file=sys.stderr, flush=True)
+            result = measure(scenario, bench, runs=asked.runs, command=command)
+            measurement.write(result, asked.results)
+            found.append(result)
+    if asked.results == RESULTS:
+        report.write()
+    print(*lines(found), sep="\n")
+    count = missed(found)
+    print(f"{count} targets missed" if count else "no target missed")
+    return 1 if count else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description="Measure the coordinator.")
+    names = [scenario.name for scenario in SCENARIOS]
+    parser.add_argument("--runs", type=int, default=RUNS, help="samples of each scenario (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=2, help="how long one measurement lasts (%(default)s)")
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
+    parser.add_argument(
+        "--scale", type=float, default=1, help="size of the large logs, to try things out (%(default)s)"
+    )
+    parser.add_argument("--folder", type=Path, help="where to work: on the disk to be measured (the temporary folder)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where to keep the results; elsewhere for trials")
+    return parser
+
+
+def _warn_of_memory(bench: Bench) -> None:
+    if machine.machine(bench.folder)["file system"] in ("tmpfs", "ramfs"):
+        print(f"{bench.folder} lies in memory, where a flush costs nothing: name a --folder", file=sys.stderr)
 
 
 if __name__ == "__main__":

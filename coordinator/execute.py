@@ -119,7 +119,7 @@ class Batch:
     def lapse_due(self) -> None:
         """Record every lease that has run out, before anybody decides anything."""
         for lease in due(self._views, self._now):
-            self._append([lapse(lease, self._views)], None)
+            self._append(self._enclosed([lapse(lease, self._views)], None), None)
 
     def fetch(self, requests: Sequence[Request]) -> None:
         """Read what the commands will look at first, all at once: each statement lets other threads take over."""
@@ -137,8 +137,10 @@ class Batch:
             events = decide(request.command, self._views, self._moment(request))
             if not events:
                 return Outcome()
-            envelopes = self._append(events, request)
-            return Outcome(self._answer(envelopes), position=envelopes[0].position)
+            envelopes = self._enclosed(events, request)
+            told = self._answer(envelopes)  # first, so that nothing is kept of a command whose answer fails
+            self._append(envelopes, request)
+            return Outcome(told, position=envelopes[0].position)
         except Refused as refusal:
             refusal.receipt = request.receipt
             refusal.position = self._record(request, refusal)
@@ -240,17 +242,19 @@ class Batch:
         known = self._journal.cache.described.get(position)
         return event_at(self._transaction, position) if known is None else known
 
-    def _append(self, events: Sequence[AnyEvent], request: Request | None) -> list[Envelope]:
-        """Give the events their positions and fold them; nothing is kept if a fold fails."""
+    def _enclosed(self, events: Sequence[AnyEvent], request: Request | None) -> list[Envelope]:
+        """Give the events their positions."""
         position = self._head.position + len(self._envelopes) + 1
-        envelopes = [
+        return [
             _enclose(event, position, i, self._now, self._journal.origin, request) for i, event in enumerate(events)
         ]
+
+    def _append(self, envelopes: Sequence[Envelope], request: Request | None) -> None:
+        """Fold the events and keep them; nothing is kept if a fold fails."""
         evolve(self._views, envelopes)
         self._envelopes += envelopes
         if request is not None:
             self._receipts[request.actor, request.receipt] = envelopes[0]
-        return envelopes
 
     def _record(self, request: Request, refusal: Refused) -> int | None:
         left_out = self._journal.refusals.admit(request.actor, self._now)

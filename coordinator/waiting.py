@@ -71,10 +71,11 @@ class Waiting:
         try:
             while True:
                 woken.clear()  # before looking: what happens meanwhile wakes us again
+                looked_at = self._clock.boot()  # before looking, too: time may pass meanwhile, in suspend a lot
                 found, due_in = await look()
                 if found is not None:
                     return found[0]
-                await self._sleep(woken, due_in)
+                await self._sleep(woken, None if due_in is None else looked_at + max(0, due_in))
         finally:
             self._woken.discard(woken)
             if self._poller is not None:
@@ -89,11 +90,11 @@ class Waiting:
         if self._poller is not None:
             self._poller.close()
 
-    async def _sleep(self, woken: asyncio.Event, due_in: int | None) -> None:
-        if due_in is None:
+    async def _sleep(self, woken: asyncio.Event, due: int | None) -> None:
+        if due is None:
             await woken.wait()
             return
-        timer = self._timers.at(self._clock.boot() + max(0, due_in), self._tick)
+        timer = self._timers.at(due, self._tick)
         try:
             await woken.wait()
         finally:

@@ -18,6 +18,7 @@ from itertools import takewhile
 from queue import Empty, SimpleQueue
 
 from coordinator.commands import type_of
+from coordinator.decisions.claims import LookDeeper
 from coordinator.errors import Busy, Closed, CoordinatorError, OutcomeUnknown, Unavailable
 from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
@@ -329,6 +330,7 @@ class Writer:
             self._gather()
         self._put_back()
         self._refuse(len(self._waiting), error)
+        self._answer((), (), changed=True)  # whoever waits for news looks once more, and hears of the end
 
     # On the loop
 
@@ -381,8 +383,10 @@ def _error_for(call: Call, error: CoordinatorError) -> CoordinatorError:
 
 
 def _name(outcome: Outcome) -> str:
-    if outcome.error is not None:
-        return outcome.error.code if isinstance(outcome.error, CoordinatorError) else "failed"
+    if isinstance(outcome.error, CoordinatorError):
+        return outcome.error.code
+    if outcome.error is not None and not isinstance(outcome.error, LookDeeper):
+        return "failed"
     if outcome.answer is None:
         return "nothing"
     return "repeated" if outcome.repeated else "ok"

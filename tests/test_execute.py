@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from hashlib import sha256
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -22,6 +23,7 @@ from coordinator.errors import NewerFormat, Unavailable
 from coordinator.refusals import JobExists, LeaseLapsed, ReceiptConflict, Refused, TokenSuperseded, VersionChanged
 from coordinator.request import Outcome, undo_unheard
 from coordinator.stores.memory import MemoryStore
+from coordinator.views import RowCache
 from events.codec import decode
 from events.commands import CommandRefused
 from projections.replay import fold
@@ -559,6 +561,19 @@ def test_an_error_in_the_middle_of_a_commands_folds_leaves_no_row_of_it(
     work.check()
 
 
+def test_a_command_whose_answer_fails_leaves_nothing_either(work: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    work.do("ada", add("parser"))
+    with monkeypatch.context() as patch:
+        patch.setattr("coordinator.execute.answer", lambda *_, **__: 1 / 0)
+        failed = work.ask("ada", claim("parser"), "r1")
+
+    outcome = work.ask("ada", claim("parser"), "r1")
+
+    assert isinstance(failed.error, ZeroDivisionError)
+    assert (outcome.error, outcome.position, outcome.repeated) == (None, 2, False)
+    work.check()
+
+
 def test_a_store_at_fault_ends_the_whole_batch_and_nothing_of_it_stays(work: Workspace) -> None:
     work.do("ada", add("parser"))
     granted = work.do("ada", claim("parser"), "r1")
@@ -861,7 +876,7 @@ def test_a_view_that_grows_beyond_what_is_remembered_as_a_whole_is_searched_just
 
 JOBS = ("a", "b", "c")
 PATHS = ("src", "src/x", "src/x/y", "SRC/z", "doc", ".")
-STEPS = st.one_of(
+STEPS: st.SearchStrategy[Any] = st.one_of(
     st.builds(
         add,
         st.sampled_from(JOBS),
@@ -875,12 +890,15 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.parametrize(("page", "small", "limit"), [(64, 1_000, 20_000), (1, 2, 3), (2, 0, 0)])
 @settings(deadline=None)
 @given(
     steps=st.integers(0, 25).flatmap(lambda length: st.lists(STEPS, min_size=length, max_size=length)),
     writers=st.lists(st.integers(0, 1), min_size=25, max_size=25),
 )
-def test_it_makes_no_difference_who_writes_and_what_is_remembered(steps: list[Any], writers: list[int]) -> None:
+def test_it_makes_no_difference_who_writes_and_what_is_remembered(
+    page: int, small: int, limit: int, steps: list[Any], writers: list[int]
+) -> None:
     """One writer that remembers, one that forgets everything before each batch, and two that take turns."""
     remembering = Workspace()
     forgetting = Workspace()
@@ -888,12 +906,15 @@ def test_it_makes_no_difference_who_writes_and_what_is_remembered(steps: list[An
     shared = MemoryStore()
     alternating = [Workspace(shared, clock), Workspace(shared, clock)]
     alternating[1].journal.refusals = alternating[0].journal.refusals  # else each would record eight a second
+    for work in (remembering, *alternating):
+        work.journal.cache = RowCache(limit)
 
     told: list[list[Any]] = [[], [], []]
     for step, writer in zip(steps, writers, strict=False):
         forgetting.journal.cache.drop()
-        for answers, work in zip(told, (remembering, forgetting, alternating[writer]), strict=True):
-            answers.append(_told(work, step))
+        with mock.patch.multiple("coordinator.views", _PAGE=page, _SMALL=small):
+            for answers, work in zip(told, (remembering, forgetting, alternating[writer]), strict=True):
+                answers.append(_told(work, step))
 
     assert told[0] == told[1] == told[2]
     for work in (remembering, forgetting, alternating[0]):

@@ -72,6 +72,7 @@ class Member:
         return self.hold(await self.agent.claim(seen, version=version, **how))
 
     async def next_claim(self) -> dict[str, Any]:
+        self.records.clear()
         return self.hold(await anext(self.agent.claims()))
 
     async def resume(self, token: str) -> dict[str, Any]:
@@ -88,6 +89,10 @@ class Member:
     async def work_for_ever(self) -> None:
         async with self.claim_held.working():
             await asyncio.Event().wait()
+
+    async def claim_and_work_for_ever(self, **how: Any) -> None:
+        await self.claim(**how)
+        await self.work_for_ever()
 
     async def wait_for(self, job: str, *states: Any) -> dict[str, Any]:
         assert self.coordinator is not None

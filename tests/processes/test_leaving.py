@@ -49,6 +49,29 @@ PROGRAMS: dict[str, tuple[str, int]] = {
         """,
         0,
     ),
+    "falls off the end of a loop that nobody closes": (
+        """
+        async def main():
+            global coordinator
+            coordinator = await opened()
+            print("done")
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        """,
+        0,
+    ),
+    "falls off the end of a loop that is closed": (
+        """
+        async def main():
+            global coordinator
+            coordinator = await opened()
+            print("done")
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        loop.close()
+        """,
+        0,
+    ),
     "leaves waiters and a block behind": (
         """
         async def main():

@@ -111,5 +111,13 @@ async def at_work(claim: Claim, body: Callable[[], Awaitable[T]], **options: Any
         return await body()
 
 
+async def timers_are_done(coordinator: Coordinator) -> None:
+    """Whatever was due on the thread of timers has been called."""
+    session = coordinator._open()
+    called = threading.Event()
+    session.timers.at(session.clock.boot(), called.set)
+    assert await asyncio.to_thread(called.wait, PATIENCE_S), "the timers have stopped"
+
+
 async def forever() -> None:
     await asyncio.Event().wait()

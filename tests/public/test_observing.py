@@ -131,3 +131,16 @@ async def test_a_record_cannot_be_changed_and_holds_nothing_secret(
     assert "hunter2" not in repr(records.all)
     with pytest.raises(AttributeError):
         record.outcome = "other"  # type: ignore[misc]
+
+
+async def test_a_search_that_goes_deep_finds_nothing_at_first_and_that_is_no_failure(
+    coordinator: Coordinator, ada: Agent, bob: Agent, records: Records
+):
+    await claimed(ada, "parser", paths=["src"])
+    await asyncio.gather(*[ada.add_job(f"clash-{n}", paths=[f"src/{n}"], priority=1) for n in range(260)])
+    await ada.add_job("docs")
+
+    await bob.claim_next()
+    await bob.claim_next(receipt="bob-2")
+
+    assert [record.outcome for record in records.of("claim_next")] == ["nothing", "ok", "nothing"]

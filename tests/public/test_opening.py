@@ -325,8 +325,9 @@ async def test_what_was_not_entered_answers_nothing_and_says_how_to_enter(name: 
     assert not database.exists()
 
 
-async def test_a_coordinator_can_be_entered_once(database: Path):
-    async with Coordinator.open(database) as coordinator:
+@pytest.mark.both_stores
+async def test_a_coordinator_can_be_entered_once(coordinator: Coordinator):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(Closed, match="open another"):
             await coordinator.__aenter__()
 

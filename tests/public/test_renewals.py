@@ -20,7 +20,17 @@ from coordinator.request import Outcome, Request
 from coordinator.testing import ManualClock
 from coordinator.timers import Timer, Timers
 from coordinator.writer import Writer
-from tests.public.support import PATIENCE_S, Records, at_work, claimed, entries, forever, story, turn_held
+from tests.public.support import (
+    PATIENCE_S,
+    Records,
+    at_work,
+    claimed,
+    entries,
+    forever,
+    story,
+    timers_are_done,
+    turn_held,
+)
 
 SECOND = 1_000_000
 
@@ -39,11 +49,11 @@ async def test_a_claim_is_renewed_when_about_a_third_of_its_lease_is_gone(
     coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock, records: Records
 ):
     claim = await claimed(ada, lease_s=60)
-    await claimed(bob, "sentinel", lease_s=17.9)
 
     async with claim.working():
         clock.advance(17.9)
-        await coordinator.wait_for_job("sentinel", "ready")  # so what was due by then has been done
+        await timers_are_done(coordinator)
+        await bob.add_job("other")  # behind a renewal, if there is one
         assert await renewals(coordinator) == []
 
         clock.advance(4.2)
@@ -75,10 +85,9 @@ async def test_renewals_end_with_the_block(coordinator: Coordinator, ada: Agent,
     await at_work(claim, claim.submit)
 
     clock.advance(40)
-    await claimed(ada, "sentinel", lease_s=1)
-    clock.advance(1)
-    await coordinator.wait_for_job("sentinel", "ready")
+    await timers_are_done(coordinator)
 
+    await ada.add_job("other")  # behind a renewal, if there is one
     assert await story(coordinator, "parser") == ["job.added", "job.claimed", "job.submitted"]
 
 
@@ -103,12 +112,11 @@ async def test_a_lease_that_the_worker_made_longer_is_lost_only_when_it_is_over(
     coordinator: Coordinator, ada: Agent, clock: ManualClock, records: Records
 ):
     claim = await claimed(ada, lease_s=6)
-    await claimed(ada, "sentinel", lease_s=100)
 
     async with claim.working():
         await claim.renew(600)
         clock.advance(100)
-        await coordinator.wait_for_job("sentinel", "ready")
+        await timers_are_done(coordinator)
         await claim.submit()
 
 

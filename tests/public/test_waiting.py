@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
-from coordinator import Agent, Claim, Claims, Closed, Coordinator, Job
+import coordinator.writer
+from coordinator import Agent, Claim, Claims, Closed, Coordinator, Job, Unavailable
+from coordinator.session import Session
 from coordinator.testing import ManualClock, memory_coordinator
 from coordinator.writer import Writer
 from tests.public.support import PATIENCE_S, Records, claimed, story, turn_held
@@ -411,3 +414,51 @@ async def test_a_lapse_is_noticed_although_the_clock_was_set_back_while_somebody
         clock.advance(5)
 
         assert (await end_of(task)).state == "ready"
+
+
+@both_stores
+async def test_a_lapse_is_noticed_although_time_passed_while_the_waiter_looked(
+    coordinator: Coordinator, ada: Agent, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    see, looks = Session.see, 0
+
+    async def see_slowly(self: Session, look: Any) -> Any:
+        nonlocal looks
+        found = await see(self, look)
+        if looks == 0:
+            clock.advance(30)
+        looks += 1
+        return found
+
+    await claimed(ada, lease_s=30)
+    monkeypatch.setattr(Session, "see", see_slowly)
+
+    async with asyncio.timeout(PATIENCE_S):
+        job = await coordinator.wait_for_job("parser", "ready")
+
+    assert job.state == "ready"
+    assert looks > 1
+
+
+# When the writer fails
+
+
+async def test_when_the_writer_dies_everybody_who_waits_is_told_and_nobody_hangs(
+    database: Path, records: Records, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*arguments: object, **more: object) -> None:
+        raise RuntimeError("the disk is on fire")
+
+    async with Coordinator.open(database, observe=records) as opened:
+        ada = opened.agent("ada")
+        work = await waiting_for_work(ada.claims(), records)
+        monkeypatch.setattr(coordinator.writer, "commit", broken)
+
+        outcomes = await asyncio.gather(*[ada.add_job(f"job-{n}") for n in range(3)], return_exceptions=True)
+
+        assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
+        with pytest.raises(Unavailable, match="the disk is on fire"):
+            await end_of(work)
+        with pytest.raises(Unavailable):
+            await ada.add_job("late")
+        assert await opened.jobs() == []

@@ -26,7 +26,18 @@ from coordinator import (
 )
 from coordinator.testing import ManualClock
 from coordinator.writer import Writer
-from tests.public.support import PATIENCE_S, Gate, Records, at_work, claimed, entries, forever, refusals, story
+from tests.public.support import (
+    PATIENCE_S,
+    Gate,
+    Records,
+    at_work,
+    claimed,
+    entries,
+    forever,
+    refusals,
+    story,
+    timers_are_done,
+)
 
 pytestmark = pytest.mark.both_stores
 
@@ -159,9 +170,11 @@ async def test_after_it_ended_its_claim_a_block_goes_on_as_long_as_it_likes(
     async def body() -> str:
         await claim.submit()
         clock.advance(25)  # a renewal would be due,
-        await claimed(ada, "sentinel", lease_s=100)
+        await timers_are_done(coordinator)
+        await settle(coordinator)
         clock.advance(100)  # the lease and the limit be over
-        await coordinator.wait_for_job("sentinel", "ready")
+        await timers_are_done(coordinator)
+        await settle(coordinator)
         return "tidied up"
 
     assert await at_work(claim, body, limit_s=100) == "tidied up"
@@ -371,17 +384,25 @@ async def test_a_scope_that_cancels_again_and_again_loses_nothing(on_cancel: Any
     assert (await end_of(coordinator)) == (f"job.{on_cancel}{'ed' if on_cancel == 'fail' else 'd'}", "cancelled")
 
 
+@pytest.mark.parametrize("when", ["it waits for its turn", "it is being applied"])
 async def test_a_cancellation_while_the_attempt_is_being_failed_loses_nothing(
-    coordinator: Coordinator, ada: Agent, gate: Gate
+    when: str, coordinator: Coordinator, ada: Agent, gate: Gate
 ):
     """The body raised, and before the writer has failed the attempt, its task is cancelled."""
     claim = await claimed(ada)
+    raised = asyncio.Event()
 
     async def body() -> None:
         gate.close()
+        if when == "it waits for its turn":
+            others.append(background(ada.add_job("other")))
+            await gate.drawn()
+        raised.set()
         raise ValueError("boom")
 
+    others: list[asyncio.Task[Any]] = []
     task = background(at_work(claim, body))
+    await raised.wait()
     await gate.drawn()
 
     task.cancel()
@@ -390,6 +411,7 @@ async def test_a_cancellation_while_the_attempt_is_being_failed_loses_nothing(
 
     with pytest.raises(asyncio.CancelledError):
         await outcome_of(task)
+    await asyncio.gather(*others)
     assert await end_of(coordinator) == ("job.failed", "ValueError: boom")
 
 
@@ -519,6 +541,7 @@ async def test_a_block_that_swallowed_that_it_was_cancelled_is_told_of_the_loss_
         await outcome_of(task)
     assert body.cancelled
     assert "job.failed" not in await story(coordinator)
+    assert [refusal for refusal in await refusals(coordinator) if refusal[1] == "fail_job"] == []
 
 
 @lost
@@ -715,22 +738,24 @@ async def test_a_block_that_outran_its_limit_is_not_renewed_any_more(
 ):
     """Also if it does not listen to being cancelled: its job is free when the lease is over."""
     claim = await claimed(ada, lease_s=60)
-    body = Body()
+    begun = asyncio.Event()
 
     async def stubborn() -> None:
         with anyio.CancelScope(shield=True):
-            body.begun.set()
+            begun.set()
             await coordinator.wait_for_job("parser", "ready")
-            await bob.claim_next()
+            await bob.claim(await coordinator.job("parser"))
 
     task = background(at_work(claim, stubborn, limit_s=10))
-    await body.begun.wait()
-    clock.advance(10)
-    clock.advance(50)
+    await begun.wait()
+    clock.advance(22)  # the limit has passed, and a renewal would be due
+    await timers_are_done(coordinator)
+    await settle(coordinator)
+    clock.advance(38)
 
     with pytest.raises(TokenSuperseded):
         await outcome_of(task)
-    assert await story(coordinator) == ["job.added", "job.claimed", "job.lapsed", "job.claimed"]
+    assert await story(coordinator, "parser") == ["job.added", "job.claimed", "job.lapsed", "job.claimed"]
 
 
 # Several blocks
