@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from coordinator.refusals import SelfReview as SelfReview
     from coordinator.refusals import TokenSuperseded as TokenSuperseded
     from coordinator.refusals import TokenUnknown as TokenUnknown
+    from coordinator.refusals import TooManyPaths as TooManyPaths
     from coordinator.refusals import VersionChanged as VersionChanged
     from coordinator.tokens import Token as Token
     from coordinator.working import Working as Working
@@ -79,7 +80,7 @@ _HOMES = {
     "receipts": "receipt_for",
     "refusals": "AlreadyClaimed AlreadySubmitted AttemptsExhausted ClaimEnded ClaimLost Clash DependenciesUnaccepted"
     " DependencyCycle DependentsStarted JobClosed JobExists JobOpen JobUnknown LeaseLapsed NotClaimed NothingToReview"
-    " PathClash ReceiptConflict Refused SelfReview TokenSuperseded TokenUnknown VersionChanged",
+    " PathClash ReceiptConflict Refused SelfReview TokenSuperseded TokenUnknown TooManyPaths VersionChanged",
     "tokens": "Token",
     "working": "Working",
     "writer": "CommandRecord",

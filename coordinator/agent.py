@@ -297,7 +297,7 @@ class Agent:
             try:
                 outcome = await self._session.writer.ask(request)
             except LookDeeper:
-                found = await self._session.see_apart(lambda seen: best_free(seen.views, None))
+                found = await self._session.see_apart(lambda seen: best_free(seen.views))
                 if found is None:
                     return None
                 candidate = found.id

@@ -25,7 +25,6 @@ async def certainly(steps: Coroutine[Any, Any, T]) -> T:
                 await asyncio.wait([task])
             except asyncio.CancelledError as error:
                 cancelled = error
-    result = task.result()
     if cancelled is not None:
-        raise cancelled
-    return result
+        raise cancelled from task.exception()
+    return task.result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from coordinator.claim import Claim
+from coordinator.errors import Busy
 from coordinator.seen import Seen
 from coordinator.session import Session
 from coordinator.waiting import Look
@@ -36,7 +37,10 @@ class Claims:
 
     async def _look(self) -> Look[Claim | None]:
         """A claim; None if there will be none; or how long nothing can change by itself."""
-        claim = await self._claim_next()
+        try:
+            claim = await self._claim_next()
+        except Busy:
+            return Look(None, 0)  # somebody holds the turn for long: whoever waits for work can wait for that, too
         if claim is not None:
             return Look((claim,), None)
         open_jobs, due_in = await self._session.see(_survey)

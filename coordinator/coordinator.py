@@ -14,7 +14,7 @@ from coordinator import limits
 from coordinator.agent import Agent
 from coordinator.certain import certainly
 from coordinator.clock import Clock, SystemClock, origin
-from coordinator.errors import Closed, InvalidInput, UnsupportedEventLoop
+from coordinator.errors import Closed, InvalidInput, UnsupportedEventLoop, UnsupportedPlatform
 from coordinator.execute import Journal
 from coordinator.hosting import Host, host_for
 from coordinator.jobs import Job, JobState
@@ -80,6 +80,8 @@ class Coordinator(Reads):
             UnsupportedEventLoop: the program does not run under asyncio.
             Busy: somebody else held the turn for too long.
         """
+        if os.name != "posix":
+            raise UnsupportedPlatform(f"this operating system ({os.name}) has not the locks that the store needs")
         return cls(host_for(_text(path_or_url)), clock=clock, busy_timeout_s=busy_timeout_s, observe=observe)
 
     async def __aenter__(self) -> Coordinator:

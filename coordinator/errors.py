@@ -21,9 +21,19 @@ class CoordinatorError(Exception):
         if hint:
             self.hint = hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors travel between processes, and are copied, with all they say; their classes take other arguments."""
+        return _revive, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message} ({self.hint})" if self.hint else message
+
+
+def _revive(kind: type[CoordinatorError], args: tuple[object, ...], state: dict[str, object]) -> CoordinatorError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInput(CoordinatorError, ValueError):

@@ -23,12 +23,12 @@ from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
 from coordinator.envelopes import envelope_of, event_at, events_of_command
-from coordinator.errors import CoordinatorError, NewerFormat
-from coordinator.rebuild import check_folds
+from coordinator.errors import CoordinatorError
+from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
 from coordinator.request import Outcome, Request
-from coordinator.stores.interface import FORMAT, GENESIS, Head, LogRow, Store, Transaction, TurnTaken, ViewRow
+from coordinator.stores.interface import GENESIS, Head, LogRow, Store, Transaction, TurnTaken, ViewRow
 from coordinator.tokens import draw
 from coordinator.views import RowCache, Views
 from events.codec import chain, encode
@@ -49,6 +49,7 @@ class Journal:
 
     Attributes:
         position: where the log ended after its last commit.
+        outcomes: what the last batch came to, also if it could not be kept.
     """
 
     def __init__(self, clock: Clock, origin: str) -> None:
@@ -57,6 +58,7 @@ class Journal:
         self.cache = RowCache()
         self.refusals = RefusalLimit()
         self.position = GENESIS
+        self.outcomes: list[Outcome] = []
 
 
 def commit(
@@ -72,6 +74,7 @@ def commit(
         CommitUnknown: reopen the store and ask again with the same receipts.
     """
     batch: Batch | None = None
+    journal.outcomes = []
 
     def work(transaction: Transaction) -> list[Outcome]:
         nonlocal batch
@@ -79,9 +82,9 @@ def commit(
         batch.lapse_due()
         requests = draw_batch()
         batch.fetch(requests)
-        outcomes = [batch.run(request) for request in requests]
+        journal.outcomes = [batch.run(request) for request in requests]
         batch.write()
-        return outcomes
+        return journal.outcomes
 
     try:
         outcomes = store.write(work, still_wanted=still_wanted)
@@ -89,6 +92,7 @@ def commit(
         raise  # nothing was begun, and so nothing that is remembered became wrong
     except BaseException:
         journal.cache.drop()
+        journal.refusals.undo()
         raise
     if batch is not None:
         batch.remember()
@@ -103,9 +107,7 @@ class Batch:
         self._transaction = transaction
         self._journal = journal
         self._head = transaction.head()
-        if self._head.format > FORMAT:
-            raise NewerFormat(f"this workspace has format {self._head.format}, this software reads {FORMAT}")
-        check_folds(self._head)
+        check_head(self._head)
         cache = journal.cache
         cache.valid_at(self._head.generation, self._head.position, self._head.digest)
         self._views = Views(transaction, cache)
@@ -144,11 +146,12 @@ class Batch:
         except Refused as refusal:
             refusal.receipt = request.receipt
             refusal.position = self._record(request, refusal)
-            return Outcome(error=refusal, position=refusal.position)
+            # Its traceback would keep this whole batch for as long as somebody keeps the refusal.
+            return Outcome(error=refusal.with_traceback(None), position=refusal.position)
         except LookDeeper as deeper:
             return Outcome(error=deeper)
-        except CoordinatorError:
-            raise  # the store is at fault, not this command: the whole batch ends
+        except CoordinatorError as error:
+            return Outcome(error=error)  # if the store is at fault, it ends the whole batch anyway
         except Exception as error:
             log.exception("%s of %s failed unexpectedly", type_of(request.command), request.actor)
             return Outcome(error=error)
@@ -191,6 +194,7 @@ class Batch:
     def remember(self) -> None:
         """After COMMIT: what this batch changed is what the store holds."""
         head = self._new_head
+        self._journal.refusals.keep()
         for envelope in self._envelopes:
             self._journal.cache.describe(envelope)
         self._journal.position = head.position

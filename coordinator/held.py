@@ -19,7 +19,7 @@ class Held:
         sent_at: `boot()` from which the lease counts: when the claim, or its last renewal, was sent.
         lease_us: length of the lease.
         lease_until: its end in µs of log time.
-        ending: submit, fail or release was asked for.
+        ending: the request for submit, fail or release, once there was one.
         ended: it has succeeded.
         when_ended: called then; the block under `working` has nothing more to watch.
     """
@@ -32,7 +32,7 @@ class Held:
         self.lease_us = granted.lease_us
         self.lease_until = granted.lease_until
         self.paths = granted.paths
-        self.ending = False
+        self.ending: Request | None = None
         self.ended = False
         self.when_ended: Callable[[], None] = _nothing
         self._renewing: Renewal | None = None
@@ -50,8 +50,8 @@ class Held:
 
     async def end(self, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
         """Ask for something with which the claim ends."""
-        self.ending = True
-        outcome = await self.ask(command, receipt, context)
+        self.ending = self.session.request(self.actor, command, receipt, context)
+        outcome = await self.session.writer.ask(self.ending)
         self.ended = True
         self.when_ended()
         return outcome

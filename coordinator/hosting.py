@@ -88,6 +88,7 @@ class SqliteHost:
         self._reading: Any = None
         self._serving: asyncio.Task[None] | None = None  # held, or it might be collected
         self._ended: asyncio.Future[None] | None = None
+        self._closing: asyncio.Future[None] | None = None
         self.key = b""
 
     async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
@@ -95,6 +96,7 @@ class SqliteHost:
         from coordinator.stores.sqlite import SqliteReader
         from coordinator.stores.sqlite_file import locate, prepare
 
+        self._closing = None  # an earlier attempt to open it may have failed
         path = self._path = locate(self._path)  # the folder may be changed while it is open
         with _busy(path):
             await anyio.to_thread.run_sync(prepare, path, still_wanted)
@@ -161,6 +163,13 @@ class SqliteHost:
                 connection.stop()  # pyright: ignore[reportUnknownMemberType]
 
     async def close(self) -> None:
+        """Whoever asks again, as a program that ends may, waits for the same end."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.wait([self._closing])
+        self._closing.result()
+
+    async def _close(self) -> None:
         from coordinator.stores.hosted import run_on
 
         try:

@@ -9,8 +9,9 @@ from typing import TypeVar
 from coordinator import limits
 from coordinator.clock import from_datetime
 from coordinator.errors import InvalidInput
+from coordinator.execute import now
 from coordinator.reads import Reads
-from coordinator.rebuild import replay_page
+from coordinator.rebuild import check_head, replay_page
 from coordinator.seen import Seen
 from coordinator.session import Session
 from coordinator.stores.interface import GENESIS, Snapshot, ViewRow
@@ -38,27 +39,39 @@ class Past(Reads):
 
     async def _see(self, look: Callable[[Seen], T]) -> T:
         self._session.check_open()
-        return await self._session.host.read_apart(lambda snapshot: look(self._seen(snapshot)))
-
-    def _seen(self, snapshot: Snapshot) -> Seen:
+        host = self._session.host
         if self._position is None:
-            self._position = snapshot.position_at(self._now or 0)
-        if self._rows is None:
-            self._rows = _store(replay_until(snapshot, self._position))
-        until = self._position
-        return self._rows.read(lambda rows: Seen(snapshot, self._now, rows=rows, until=until))
+            self._position = await host.read(self._position_then)
+        rows, until = self._rows or await self._replayed(self._position), self._position
+        self._rows = rows
+        return await host.read(lambda snapshot: look(self._seen(snapshot, rows, until)))
+
+    def _seen(self, snapshot: Snapshot, rows: MemoryStore, until: int) -> Seen:
+        check_head(snapshot.head())
+        return rows.read(lambda rows: Seen(snapshot, self._now, rows=rows, until=until))
+
+    def _position_then(self, snapshot: Snapshot) -> int:
+        moment = self._now or 0
+        if moment > now(snapshot.head(), self._session.clock):
+            raise InvalidInput("position_or_time", "lies in the future")
+        return snapshot.position_at(moment)
+
+    async def _replayed(self, until: int) -> MemoryStore:
+        """All rows as the events up to there leave them.
+
+        Page by page: a read that takes long keeps the write-ahead log from being checkpointed.
+        """
+        rows, position = replay([]), GENESIS
+        while position < until:
+            further = await self._session.host.read(_page(rows, position, until))
+            if further == position:
+                raise InvalidInput("position_or_time", f"the log ends at position {position}")
+            position = further
+        return _store(rows)
 
 
-def replay_until(snapshot: Snapshot, until: int) -> Rows:
-    """All rows as the events up to a position leave them."""
-    rows = replay([])
-    position = GENESIS
-    while position < until:
-        further = replay_page(snapshot, rows, position, until)
-        if further == position:
-            raise InvalidInput("position_or_time", f"the log ends at position {position}")
-        position = further
-    return rows
+def _page(rows: Rows, after: int, until: int) -> Callable[[Snapshot], int]:
+    return lambda snapshot: replay_page(snapshot, rows, after, until)
 
 
 def _store(rows: Rows) -> MemoryStore:

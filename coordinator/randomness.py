@@ -21,4 +21,5 @@ def _seed_anew() -> None:
     _source.seed(os.urandom(32))
 
 
-os.register_at_fork(after_in_child=_seed_anew)
+if hasattr(os, "register_at_fork"):  # elsewhere opening a coordinator is refused, but importing must not fail
+    os.register_at_fork(after_in_child=_seed_anew)

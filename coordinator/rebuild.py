@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 
 from coordinator.envelopes import envelope_of
 from coordinator.errors import NewerFormat
-from coordinator.stores.interface import GENESIS, Head, Snapshot, Store, Transaction, ViewRow
+from coordinator.stores.interface import FORMAT, GENESIS, Head, Snapshot, Store, Transaction, ViewRow
 from projections.registry import FOLDS_VERSION
 from projections.replay import Rows, as_stored, replay
 
@@ -16,11 +17,14 @@ log = logging.getLogger("coordinator")
 _PAGE = 2_000
 
 
-def bring_up_to_date(store: Store, still_wanted: Callable[[], bool]) -> None:
+def bring_up_to_date(store: Store, patience_s: float) -> None:
     """Rebuild the views from the log if older folds made them.
 
     The log is replayed without the turn, which is taken only for the last stretch and to put the rows in place; that
     raises the views' generation, so that nobody goes on with rows that were remembered before.
+
+    Args:
+        patience_s: seconds to wait for the turn, once the replay is done.
 
     Raises:
         NewerFormat: newer folds made them.
@@ -32,15 +36,22 @@ def bring_up_to_date(store: Store, still_wanted: Callable[[], bool]) -> None:
     rows, position = replay([]), GENESIS
     while (further := _further(store, rows, position)) != position:
         position = further
-    store.write(lambda transaction: _replace(transaction, rows, position), still_wanted=still_wanted)
+    give_up_at = time.monotonic() + patience_s
+    store.write(
+        lambda transaction: _replace(transaction, rows, position), still_wanted=lambda: time.monotonic() < give_up_at
+    )
 
 
-def check_folds(head: Head) -> None:
-    """Refuse to go on with views that other folds made; those of an empty log fit any.
+def check_head(head: Head) -> None:
+    """Refuse to go on, reading or writing, with what another version of this software has taken over.
+
+    The views of an empty log fit any folds.
 
     Raises:
-        NewerFormat: another version of this software has the workspace now.
+        NewerFormat: the layout is newer, or other folds made the views.
     """
+    if head.format > FORMAT:
+        raise NewerFormat(f"this workspace has format {head.format}, this software reads up to {FORMAT}")
     if not _fits(head):
         raise NewerFormat(f"the views were made by folds of version {head.folds}, not {FOLDS_VERSION}")
 

@@ -196,6 +196,16 @@ class PathClash(Refused):
         self.more = more
 
 
+class TooManyPaths(Refused):
+    """One claim can hold only so many paths."""
+
+    code = "too_many_paths"
+    hint = "reserve the folder above them"
+
+    def __init__(self, job: str, limit: int) -> None:
+        super().__init__(f"the claim of job {job!r} would hold more than {limit} paths", job=job, limit=limit)
+
+
 class NothingToReview(Refused):
     """Only a submitted job can be accepted or rejected."""
 

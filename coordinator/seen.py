@@ -36,6 +36,7 @@ class Seen:
         self.log = log
         self.now = now
         self._until = until
+        self._lapsed = False
         self.views = Views(rows or log)
         if now is not None:
             self._lapse_due(now)
@@ -65,7 +66,7 @@ class Seen:
             yield row, 0 if lease is None else lease.lease_until
 
     def can_still_reach(self, job: Job, states: frozenset[State]) -> bool:
-        """Whether a job can come into one of the states without anybody reopening, cancelling or revising one.
+        """Whether a job can come into one of the states without anybody reopening or revising one.
 
         A settled job stays what it is, a job that waits for one that failed or was cancelled waits for ever, and no job
         comes to wait for another by itself.
@@ -86,9 +87,14 @@ class Seen:
         return True
 
     def due_in(self) -> int | None:
-        """µs until the next live lease runs out, or None."""
+        """µs until the next lapse is to be recorded, or None.
+
+        That is now, if this state has seen one that no transaction has recorded yet.
+        """
         if self.now is None:
             return None
+        if self._lapsed:
+            return 0
         for lease in self.views.leases.scan("live"):
             return lease.lease_until - self.now
         return None
@@ -120,6 +126,7 @@ class Seen:
     def _lapse_due(self, now: int) -> None:
         position = self.log.head().position if self._until is None else self._until
         for lease in due(self.views, now):
+            self._lapsed = True
             position += 1
             event = lapse(lease, self.views)
             evolve(self.views, [Envelope(position, now, None, None, None, None, None, position, event)])

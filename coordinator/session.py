@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import anyio.to_thread
@@ -18,6 +18,7 @@ from coordinator.envelopes import events_of_command
 from coordinator.errors import Closed
 from coordinator.execute import now
 from coordinator.hosting import Host
+from coordinator.rebuild import check_head
 from coordinator.receipts import generate
 from coordinator.request import Outcome, Request
 from coordinator.seen import Seen
@@ -105,7 +106,11 @@ class Session:
         def look_once(seen: Seen) -> Look[T]:
             return Look(look(seen), seen.due_in())
 
-        return await self.waiting.until(lambda: self.see(look_once))
+        def look_on() -> Awaitable[Look[T]]:
+            self.writer.check_running()  # without it nobody records lapses, and some waits would never end
+            return self.see(look_once)
+
+        return await self.waiting.until(look_on)
 
     async def back_up(self, target: str) -> None:
         """Copy the workspace to a new file."""
@@ -144,4 +149,6 @@ class Session:
         self.waiting.close()
 
     def _seen(self, snapshot: Snapshot) -> Seen:
-        return Seen(snapshot, now(snapshot.head(), self.clock))
+        head = snapshot.head()
+        check_head(head)
+        return Seen(snapshot, now(head, self.clock))

@@ -54,7 +54,7 @@ class Cached(Generic[R]):
         self.keys = list(rows)
 
     def merge(self, changes: Mapping[str, R | None], limit: int) -> None:
-        """Take over what a committed batch changed; the rows unused for longest go when there are too many."""
+        """Take over what a committed batch changed; when there are too many rows, those known for longest go."""
         if self.keys is not None:
             for key, row in changes.items():
                 self._list(self.keys, key, row)
@@ -96,8 +96,7 @@ class RowCache:
     def merge(self, views: Views, generation: int, position: int, digest: bytes) -> None:
         """Take over what a committed batch changed."""
         for table in views.tables:
-            if table.pending:
-                self.tables[table.name].merge(table.pending, self._limit)
+            self.tables[table.name].merge(table.pending, self._limit)
         self._valid_at = (generation, position, digest)
 
     def describe(self, envelope: Envelope) -> None:

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 POLL_S = 0.004
 
+_SLOWEST_POLL_S = 1.0  # while the store cannot be asked
+
 
 class Look(NamedTuple, Generic[T]):
     """What a waiter found.
@@ -139,8 +141,9 @@ class Poller:
 
     def _run(self) -> None:
         store: Store | None = None
+        interval_s = POLL_S
         try:
-            while self._wanted():
+            while self._wanted(interval_s):
                 try:
                     if store is None:
                         store = self._watch()
@@ -148,15 +151,19 @@ class Poller:
                     elif store.changed():
                         self._wake()
                 except CoordinatorError:
-                    log.warning("the store does not say whether it changed; trying again", exc_info=True)
+                    if interval_s == POLL_S:
+                        log.warning("the store does not say whether it changed; trying again", exc_info=True)
+                    interval_s = min(2 * interval_s, _SLOWEST_POLL_S)
+                else:
+                    interval_s = POLL_S
         finally:
             if store is not None:
                 store.close()
 
-    def _wanted(self) -> bool:
+    def _wanted(self, interval_s: float) -> bool:
         """Wait one interval, or for as long as nobody waits; False when it is time to end."""
         with self._changed:
-            self._changed.wait(POLL_S)
+            self._changed.wait(interval_s)
             while not self._waiters and not self._closed:
                 self._changed.wait()
             return not self._closed

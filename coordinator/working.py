@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, NoReturn
+from typing import Literal
 
 import anyio
 
@@ -54,9 +54,9 @@ class Working:
 
     async def __aexit__(
         self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    ) -> bool | None:  # `bool` alone would tell type checkers that any exception may be swallowed
         self._stop_timers()
-        ours = self._scope.__exit__(type_, error, traceback)
+        ours = bool(self._scope.__exit__(type_, error, traceback))
         if self._held.ended:
             if ours and self._why is not None:
                 raise self._why  # the body was cut off, but could still end its claim
@@ -68,10 +68,13 @@ class Working:
             await self._raised(error)
         else:  # the program is ending: nothing more can be awaited
             self._post(self._failure(error))
+        return ours
 
-    async def _left(self) -> NoReturn:
+    async def _left(self) -> None:
         """The block came to its end, or swallowed that we cancelled it."""
         if isinstance(self._why, ClaimLost):
+            if await self._ended_after_all():
+                return
             raise self._why
         error = self._why or NotSubmitted(f"the block on job {self._held.job!r} ended without submit, fail or release")
         refusal = await self._fail("left without submit" if self._why is None else str(error))
@@ -80,6 +83,18 @@ class Working:
         if refusal is not None:
             error.add_note(f"the attempt could not be failed: {refusal}")
         raise error
+
+    async def _ended_after_all(self) -> bool:
+        """Whether the submit, fail or release that we cut off was in time. Asking again applies nothing twice."""
+        request = self._held.ending
+        if request is None:
+            return False
+        request.fresh = False
+        try:
+            outcome = await self._held.session.writer.send(request)
+        except CoordinatorError:
+            return False
+        return outcome.error is None
 
     async def _raised(self, error: Exception) -> None:
         if isinstance(error, ClaimLost) and self._is_about_ours(error):
@@ -153,7 +168,11 @@ class Working:
         """
         if self._held.ended:
             return True
-        return self._held.ending and isinstance(why, ClaimEnded) and why.how in ("submitted", "failed", "released")
+        return (
+            self._held.ending is not None
+            and isinstance(why, ClaimEnded)
+            and why.how in ("submitted", "failed", "released")
+        )
 
     def _stop_timers(self) -> None:
         if self._renewal is not None:

@@ -23,6 +23,7 @@ from coordinator.errors import Busy, Closed, CoordinatorError, OutcomeUnknown, U
 from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
 from coordinator.rebuild import bring_up_to_date
+from coordinator.refusals import Refused
 from coordinator.request import Outcome, Request, undo_unheard
 from coordinator.stores.interface import CommitUnknown, Store, TurnTaken
 
@@ -105,6 +106,7 @@ class Writer:
     ) -> None:
         self._journal = journal
         self._loop = loop
+        self._thread = threading.current_thread()  # in which the loop runs
         self._timeout_s = busy_timeout_s
         self._committed = committed
         self._observe = observe
@@ -161,6 +163,11 @@ class Writer:
         except CoordinatorError:
             log.debug("no tick: the writer has ended")
 
+    def check_running(self) -> None:
+        """Raise what every call would be answered with, if the writer has ended."""
+        if self._ended is not None:
+            raise copy(self._ended)
+
     def close(self) -> None:
         """Let the writer finish what waits, and end."""
         self._queue.put(None)
@@ -184,8 +191,7 @@ class Writer:
 
     def prepare(self, store: Store) -> None:
         """Make sure that the views are those of our folds."""
-        give_up_at = time.monotonic() + self._timeout_s
-        bring_up_to_date(store, lambda: time.monotonic() < give_up_at)
+        bring_up_to_date(store, self._timeout_s)
 
     def run(self, store: Store) -> None:
         """Serve until closed. Whatever ends it, nobody is left waiting."""
@@ -196,6 +202,8 @@ class Writer:
             self._end(Closed("the coordinator is closed"))
         except BaseException as error:
             log.exception("the writer stopped")
+            for call in self._batch:
+                call.unknown = True
             self._end(Unavailable(f"the writer stopped: {error}"))
             raise
 
@@ -208,7 +216,7 @@ class Writer:
             try:
                 call = self._queue.get(timeout=_ORPHAN_CHECK_S)
             except Empty:
-                if not threading.main_thread().is_alive():
+                if self._loop.is_closed() or not self._thread.is_alive():
                     self._orphaned()
                     return False
                 continue
@@ -253,11 +261,16 @@ class Writer:
         except CoordinatorError as error:
             self._put_back()
             self._refuse(len(self._waiting), error)  # waiting would not help
+        except Exception as error:
+            # Nobody knows how far it came. Each command alone, with its receipt, finds out, and spares its neighbours.
+            if not any(call.unknown for call in batch):
+                log.exception("a batch failed unexpectedly")
+            self._try_again(Unavailable(f"the batch failed unexpectedly: {error!r}"), unknown=True)
         else:
             self._limit = BATCH
-            self._batch = []
             ticked = any(call.request is None for call in batch)  # it may have come too early, and must be set anew
             self._answer(batch, outcomes, changed=ticked or self._journal.position != before)
+            self._batch = []
 
     def _still_wanted(self) -> bool:
         self._gather()
@@ -284,6 +297,7 @@ class Writer:
 
         A command of an unknown outcome is asked again with its receipt: if it was applied, the log knows.
         """
+        self._answer_refused()
         for call in self._batch:
             call.unknown = call.unknown or unknown
             if call.request is not None:
@@ -292,6 +306,16 @@ class Writer:
         self._limit = 1
         self._expire(error)
         time.sleep(_RETRY_PAUSE_S)
+
+    def _answer_refused(self) -> None:
+        """A refusal stands, although its record could not be kept."""
+        calls = [call for call in self._batch if call.request is not None]
+        told = [(call, o) for call, o in zip(calls, self._journal.outcomes, strict=False) if _stands(call, o)]
+        for _, outcome in told:
+            if isinstance(outcome.error, Refused):
+                outcome.error.position = None
+        self._batch = [call for call in self._batch if not any(call is answered for answered, _ in told)]
+        self._answer([call for call, _ in told], [outcome._replace(position=None) for _, outcome in told])
 
     def _put_back(self) -> None:
         """What was drawn waits again, before all others."""
@@ -316,13 +340,19 @@ class Writer:
         answered = list(zip([call for call in batch if call.request is not None], outcomes, strict=False))
         for call, outcome in answered:
             if call.done is not None:
-                call.done(outcome)
+                self._report(call.done, outcome)
         try:
             self._loop.call_soon_threadsafe(self._deliver, answered, done_at, changed)
         except RuntimeError:  # the loop was closed in the middle
             for call, outcome in answered:
                 if call.future is not None and call.request is not None:
                     self._unheard(call.request, outcome)
+
+    def _report(self, done: Callable[[Outcome], None], outcome: Outcome) -> None:
+        try:
+            done(outcome)
+        except Exception:
+            log.exception("what was to be done with an outcome failed")
 
     def _end(self, error: CoordinatorError) -> None:
         with self._ending:
@@ -380,6 +410,11 @@ def _error_for(call: Call, error: CoordinatorError) -> CoordinatorError:
     if not call.unknown or call.request is None:
         return copy(error)  # each caller raises its own
     return OutcomeUnknown(f"whether it was applied is unknown: {error}", receipt=call.request.receipt)
+
+
+def _stands(call: Call, outcome: Outcome) -> bool:
+    """Whether a batch that failed still has this to say: a refusal of a command that cannot have been applied."""
+    return isinstance(outcome.error, Refused) and not call.unknown
 
 
 def _name(outcome: Outcome) -> str:

@@ -41,6 +41,8 @@ class JobAdded(JobDefined, frozen=True, kw_only=True, tag="job.added"):
     """Somebody asked for this work."""
 
     payload: Raw
+    under: str | None = None  # the job under whose claim it was added
+    under_attempt: int | None = None
 
 
 class JobRevised(JobDefined, frozen=True, kw_only=True, tag="job.revised"):

@@ -22,7 +22,7 @@ from coordinator.decisions.claims import CANDIDATES, LookDeeper
 from coordinator.errors import NewerFormat, Unavailable
 from coordinator.refusals import JobExists, LeaseLapsed, ReceiptConflict, Refused, TokenSuperseded, VersionChanged
 from coordinator.request import Outcome, undo_unheard
-from coordinator.stores.memory import MemoryStore
+from coordinator.stores.memory import MemoryStore, _Contents  # pyright: ignore[reportPrivateUsage]
 from coordinator.views import RowCache
 from events.codec import decode
 from events.commands import CommandRefused
@@ -574,15 +574,33 @@ def test_a_command_whose_answer_fails_leaves_nothing_either(work: Workspace, mon
     work.check()
 
 
-def test_a_store_at_fault_ends_the_whole_batch_and_nothing_of_it_stays(work: Workspace) -> None:
+def test_a_token_that_cannot_be_made_again_fails_its_command_alone(work: Workspace) -> None:
     work.do("ada", add("parser"))
-    granted = work.do("ada", claim("parser"), "r1")
+    work.do("ada", claim("parser"), "r1")
     work.store._key = b"x" * 32  # pyright: ignore  # the key that made the token is lost
 
-    with pytest.raises(Unavailable):
-        work.batch(work.request("ada", add("index")), work.request("ada", claim("parser"), "r1"))
+    neighbour, repeated = work.batch(work.request("ada", add("index")), work.request("ada", claim("parser"), "r1"))
 
-    assert granted.fence == len(work.log()) == 2
+    assert isinstance(repeated.error, Unavailable)
+    assert neighbour.error is None
+    work.check()
+
+
+def test_a_store_at_fault_ends_the_whole_batch_and_nothing_of_it_stays(
+    work: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.do("ada", add("parser"))
+
+    def fail(snapshot: Any, *_: object) -> None:
+        snapshot.failure = Unavailable("the disk is gone")
+        raise snapshot.failure
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Contents, "row", fail)
+        with pytest.raises(Unavailable):
+            work.batch(work.request("ada", add("index", depends_on=("unheard of",))))
+
+    assert len(work.log()) == 1
     work.check()
 
 

@@ -45,7 +45,7 @@ def test_views_of_older_folds_are_made_anew_from_the_log(workspace: Workspace) -
     rows = workspace.rows()
     leave_as(workspace.store, FOLDS_VERSION - 1)
 
-    bring_up_to_date(workspace.store, lambda: True)
+    bring_up_to_date(workspace.store, patience_s=5)
 
     assert workspace.rows() == rows
     workspace.check()
@@ -53,7 +53,7 @@ def test_views_of_older_folds_are_made_anew_from_the_log(workspace: Workspace) -
 
 def test_a_rebuild_raises_the_generation_and_what_was_remembered_is_forgotten(workspace: Workspace) -> None:
     leave_as(workspace.store, FOLDS_VERSION - 1)
-    bring_up_to_date(workspace.store, lambda: True)
+    bring_up_to_date(workspace.store, patience_s=5)
 
     head = workspace.store.read(lambda snapshot: snapshot.head())
     second = workspace.do("bob", ClaimNext(lease_us=60_000_000))
@@ -65,9 +65,9 @@ def test_a_rebuild_raises_the_generation_and_what_was_remembered_is_forgotten(wo
 
 def test_a_second_rebuild_has_nothing_to_do(workspace: Workspace) -> None:
     leave_as(workspace.store, FOLDS_VERSION - 1)
-    bring_up_to_date(workspace.store, lambda: True)
+    bring_up_to_date(workspace.store, patience_s=5)
 
-    bring_up_to_date(workspace.store, lambda: True)
+    bring_up_to_date(workspace.store, patience_s=5)
 
     assert workspace.store.read(lambda snapshot: snapshot.head()).generation == 1
 
@@ -87,7 +87,7 @@ def test_views_of_newer_folds_are_refused_by_a_process_that_was_already_running(
     with pytest.raises(NewerFormat):
         workspace.ask("bob", ClaimNext(lease_us=60_000_000))
     with pytest.raises(NewerFormat):
-        bring_up_to_date(workspace.store, lambda: True)
+        bring_up_to_date(workspace.store, patience_s=5)
 
 
 async def test_opening_rebuilds_views_of_older_folds(tmp_path: Path) -> None:

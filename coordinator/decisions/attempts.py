@@ -16,8 +16,9 @@ from coordinator.decisions.clashes import find_clashes
 from coordinator.decisions.dependencies import unblocked_by
 from coordinator.decisions.lookup import hold, known_job, lease_of, seen_job
 from coordinator.decisions.moment import Moment
+from coordinator.limits import PATHS_MAX
 from coordinator.paths import absorb
-from coordinator.refusals import NotClaimed, PathClash
+from coordinator.refusals import NotClaimed, PathClash, TooManyPaths
 from coordinator.views import Views
 from events.jobs import (
     JobAccepted,
@@ -53,6 +54,8 @@ def reserve_paths(command: ReservePaths, views: Views, moment: Moment) -> list[A
     if clashes := find_clashes(command.paths, views, own=job.id):
         raise PathClash(job.id, clashes)
     paths = absorb((*lease.paths, *command.paths))
+    if len(paths) > PATHS_MAX:
+        raise TooManyPaths(job.id, PATHS_MAX)
     before, after = set(map(path_key, lease.paths)), set(map(path_key, paths))
     added = tuple(path for path in paths if path_key(path) not in before)
     if not added:

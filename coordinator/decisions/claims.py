@@ -36,20 +36,19 @@ def claim_job(command: ClaimJob, views: Views, moment: Moment) -> list[AnyEvent]
 
 
 def claim_next(command: ClaimNext, views: Views, moment: Moment) -> list[AnyEvent]:
-    if moment.candidate is None:
-        job = best_free(views, CANDIDATES)
-    else:
-        job = views.jobs.get(moment.candidate)
-        if job is None or job.state != "ready" or not is_free(job.paths, views):
-            raise LookDeeper
+    job = best_free(views, CANDIDATES, moment.candidate)
     return [] if job is None else [_claimed(job, command.lease_us, moment)]
 
 
-def best_free(views: Views, candidates: int | None) -> JobRow | None:
+def best_free(views: Views, candidates: int | None = None, further: str | None = None) -> JobRow | None:
     """The ready job that comes first and whose paths are free.
 
     A job that has to be passed over keeps its paths from those of lower priority: else a stream of small jobs could
     keep a large and urgent one waiting for ever.
+
+    Args:
+        candidates: how many jobs to look at; None for all.
+        further: a job that a search found beyond these; it must be ready and free like any other.
 
     Raises:
         LookDeeper: so many candidates all clash.
@@ -60,8 +59,15 @@ def best_free(views: Views, candidates: int | None) -> JobRow | None:
             return job
         passed.over(job)
         if looked_at == candidates:
-            raise LookDeeper
+            return _further(further, passed, views)
     return None
+
+
+def _further(candidate: str | None, passed: Passed, views: Views) -> JobRow:
+    job = None if candidate is None else views.jobs.get(candidate)
+    if job is None or job.state != "ready" or not is_free(job.paths, views) or passed.blocks(job):
+        raise LookDeeper
+    return job
 
 
 class Passed:

@@ -24,8 +24,8 @@ from projections.jobs import SETTLED, JobRow
 
 
 def add_job(command: AddJob, views: Views, moment: Moment) -> list[AnyEvent]:
-    if command.shown is not None:
-        hold("job/" + command.shown.job, command.shown.token_digest, views, moment)
+    shown = command.shown
+    under = None if shown is None else hold("job/" + shown.job, shown.token_digest, views, moment)
     if views.jobs.get(command.job) is not None:
         raise JobExists(command.job)
     if command.job in command.depends_on:
@@ -42,6 +42,8 @@ def add_job(command: AddJob, views: Views, moment: Moment) -> list[AnyEvent]:
             priority=command.priority,
             max_attempts=command.max_attempts,
             review=command.review,
+            under=None if shown is None else shown.job,
+            under_attempt=None if under is None else under.attempt,
         )
     ]
 

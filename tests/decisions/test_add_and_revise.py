@@ -113,12 +113,12 @@ def test_a_job_cannot_depend_on_itself_from_the_start(rules: Rules) -> None:
     assert (refusal.code, refusal.values) == ("dependency_cycle", {"job": "parser", "through": ["parser"]})
 
 
-def test_a_job_that_a_claim_adds_is_like_any_other(rules: Rules) -> None:
+def test_a_job_that_a_claim_adds_says_under_which_attempt(rules: Rules) -> None:
     rules.given(added("parser"), claimed("parser"))
 
     events = rules.when(add("index", shown=shown("parser")))
 
-    assert events == [added("index")]
+    assert events == [added("index", under="parser", under_attempt=1)]
 
 
 def test_a_claim_that_is_over_adds_nothing_not_even_a_job_that_exists(rules: Rules) -> None:

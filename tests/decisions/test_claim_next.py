@@ -238,10 +238,22 @@ def test_the_search_elsewhere_ends_where_there_is_nothing_to_find(rules: Rules) 
     assert best_free(rules.views, None) is None
 
 
+def in_vain(rules: Rules) -> None:
+    """As many clashing candidates as are looked at inside a transaction."""
+    rules.given(*held_by_ada("src"), *[added(f"job-{number:03}", paths=("src",)) for number in range(CANDIDATES)])
+
+
 def test_what_the_search_found_is_claimed_although_others_come_before_it(rules: Rules) -> None:
-    rules.given(added("first"), added("found", paths=("doc",)))
+    in_vain(rules)
+    rules.given(added("beyond"), added("found", paths=("doc",)))
 
     assert chosen(rules, candidate="found") == "found"
+
+
+def test_what_has_become_free_nearer_by_is_claimed_rather_than_what_the_search_found(rules: Rules) -> None:
+    rules.given(added("first"), added("found", paths=("doc",)))
+
+    assert chosen(rules, candidate="found") == "first"
 
 
 @pytest.mark.parametrize(
@@ -249,11 +261,15 @@ def test_what_the_search_found_is_claimed_although_others_come_before_it(rules: 
     [
         pytest.param([claimed("found", by="ada")], id="somebody claimed it"),
         pytest.param([added("other", paths=("doc/a",)), claimed("other", paths=("doc/a",))], id="its paths were taken"),
+        pytest.param(
+            [added("urgent", priority=1, paths=("src", "doc/a"))], id="a job of higher priority waits for its paths"
+        ),
     ],
 )
-def test_what_the_search_found_is_not_claimed_if_it_was_taken_meanwhile(
+def test_what_the_search_found_is_not_claimed_if_it_cannot_be_had_any_more(
     rules: Rules, meanwhile: list[AnyEvent]
 ) -> None:
+    in_vain(rules)
     rules.given(added("found", paths=("doc",)), *meanwhile)
 
     with pytest.raises(LookDeeper):
@@ -261,5 +277,7 @@ def test_what_the_search_found_is_not_claimed_if_it_was_taken_meanwhile(
 
 
 def test_a_candidate_that_never_was_leads_to_another_search(rules: Rules) -> None:
+    in_vain(rules)
+
     with pytest.raises(LookDeeper):
         rules.when(claim_next(), candidate="nothing")

@@ -31,6 +31,8 @@ EVENTS: dict[str, AnyEvent] = {
         max_attempts=3,
         review="anyone",
         payload=_PAYLOAD,
+        under="planning",
+        under_attempt=2,
     ),
     "job.added.least": jobs.JobAdded(
         job="a", version=1, state="ready", max_attempts=5, review="other", payload=Raw(b"{}")

@@ -228,9 +228,11 @@ async def test_at_a_time_the_leases_that_had_run_out_by_then_read_as_lapsed(
     assert await state(granted) == "claimed"
     assert await state(granted + timedelta(seconds=9.9)) == "claimed"
     assert await state(granted + timedelta(seconds=10)) == "ready"
-    assert await state(granted + timedelta(days=1)) == "ready"
+    assert await state(granted + timedelta(seconds=60)) == "ready"
     with pytest.raises(JobUnknown):
         await state(granted - timedelta(seconds=1))
+    with pytest.raises(InvalidInput, match="future"):
+        await state(granted + timedelta(seconds=61))
 
 
 async def test_a_time_may_be_given_in_any_time_zone(coordinator: Coordinator, ada: Agent, clock: ManualClock):

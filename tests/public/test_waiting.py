@@ -440,6 +440,19 @@ async def test_a_lapse_is_noticed_although_time_passed_while_the_waiter_looked(
     assert looks > 1
 
 
+async def test_who_waits_for_work_waits_for_the_turn_too(database: Path, clock: ManualClock, records: Records):
+    async with Coordinator.open(database, clock=clock, observe=records, busy_timeout_s=0.05) as opened:
+        ada, bob = opened.agent("ada"), opened.agent("bob")
+        await claimed(ada, lease_s=30)
+        task = await waiting_for_work(bob.claims(), records)
+
+        with turn_held(database):
+            clock.advance(30)
+            await records.until("claim_next", "busy", count=2)
+
+        assert (await end_of(task)).attempt == 2
+
+
 # When the writer fails
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -37,9 +38,8 @@ from tests.public.support import (
     refusals,
     story,
     timers_are_done,
+    turn_held,
 )
-
-pytestmark = pytest.mark.both_stores
 
 
 async def settle(coordinator: Coordinator) -> None:
@@ -94,6 +94,7 @@ ENDS: dict[str, Callable[[Claim], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.both_stores
 async def test_a_block_that_ended_its_claim_does_nothing_more(how: str, coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
 
@@ -104,6 +105,7 @@ async def test_a_block_that_ended_its_claim_does_nothing_more(how: str, coordina
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.both_stores
 async def test_what_a_block_raises_after_it_ended_its_claim_goes_on_alone(
     how: str, coordinator: Coordinator, ada: Agent
 ):
@@ -121,6 +123,7 @@ async def test_what_a_block_raises_after_it_ended_its_claim_goes_on_alone(
     assert await refusals(coordinator) == []
 
 
+@pytest.mark.both_stores
 async def test_a_block_hands_on_what_its_body_returns_and_can_be_left_early(coordinator: Coordinator, ada: Agent):
     for number in range(3):
         claim = await claimed(ada, f"job-{number}")
@@ -133,6 +136,7 @@ async def test_a_block_hands_on_what_its_body_returns_and_can_be_left_early(coor
     assert [job.id for job in await coordinator.jobs("submitted")] == ["job-0", "job-1"]
 
 
+@pytest.mark.both_stores
 async def test_a_renewal_that_comes_too_late_for_a_submit_does_not_count_as_a_loss(
     coordinator: Coordinator, ada: Agent, clock: ManualClock, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ):
@@ -162,6 +166,44 @@ async def test_a_renewal_that_comes_too_late_for_a_submit_does_not_count_as_a_lo
     assert await at_work(claim, body) == "submitted"
 
 
+@pytest.mark.both_stores
+async def test_a_submit_that_was_in_time_counts_although_the_lease_passed_before_its_answer_came(
+    coordinator: Coordinator, ada: Agent, clock: ManualClock, gate: Gate
+):
+    claim = await claimed(ada)
+    gate.close()
+    task = background(at_work(claim, claim.submit))
+    await gate.drawn()
+
+    clock.advance(60)
+    await timers_are_done(coordinator)
+    await asyncio.sleep(0)  # the block has been cancelled
+    gate.open()
+
+    await outcome_of(task)
+    assert await story(coordinator) == ["job.added", "job.claimed", "job.submitted"]
+    assert await refusals(coordinator) == []
+
+
+@pytest.mark.parametrize("coordinator", ["sqlite"], indirect=True)
+async def test_a_submit_whose_turn_came_too_late_is_a_loss(
+    coordinator: Coordinator, ada: Agent, clock: ManualClock, database: Path
+):
+    claim = await claimed(ada)
+
+    with turn_held(database):
+        task = background(at_work(claim, claim.submit))
+        await asyncio.sleep(0)
+        clock.advance(60)
+        await timers_are_done(coordinator)
+        await asyncio.sleep(0)
+
+    with pytest.raises(LeaseLapsed):
+        await outcome_of(task)
+    assert await story(coordinator) == ["job.added", "job.claimed", "job.lapsed"]
+
+
+@pytest.mark.both_stores
 async def test_after_it_ended_its_claim_a_block_goes_on_as_long_as_it_likes(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -184,6 +226,7 @@ async def test_after_it_ended_its_claim_a_block_goes_on_as_long_as_it_likes(
 # Returned without
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_returned_without_is_failed_and_says_so(coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada, max_attempts=1)
 
@@ -195,6 +238,7 @@ async def test_a_block_that_returned_without_is_failed_and_says_so(coordinator: 
     assert (await coordinator.job("parser")).state == "failed"
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_returned_without_but_had_lost_its_claim_says_that(
     coordinator: Coordinator, ada: Agent, bob: Agent
 ):
@@ -206,6 +250,7 @@ async def test_a_block_that_returned_without_but_had_lost_its_claim_says_that(
     assert raised.value.how == "revoked"
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_returned_without_after_everything_was_closed_says_what_stood_in_the_way(
     coordinator: Coordinator, ada: Agent
 ):
@@ -220,6 +265,7 @@ async def test_a_block_that_returned_without_after_everything_was_closed_says_wh
 # Raised
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_raised_is_failed_with_type_and_message_and_the_exception_goes_on(
     coordinator: Coordinator, ada: Agent
 ):
@@ -239,6 +285,7 @@ async def test_a_block_that_raised_is_failed_with_type_and_message_and_the_excep
 @pytest.mark.parametrize(
     "message", ["", "a\0b\x1b[2J", "\ud800", "é" * 2_000], ids=["nothing", "control characters", "surrogate", "long"]
 )
+@pytest.mark.both_stores
 async def test_whatever_an_exception_says_the_block_is_failed_with_it(
     message: str, coordinator: Coordinator, ada: Agent
 ):
@@ -254,6 +301,7 @@ async def test_whatever_an_exception_says_the_block_is_failed_with_it(
     assert len(str(reason).encode()) <= 1_024
 
 
+@pytest.mark.both_stores
 async def test_an_exception_goes_on_with_a_note_if_failing_was_refused(
     coordinator: Coordinator, ada: Agent, bob: Agent
 ):
@@ -270,6 +318,7 @@ async def test_an_exception_goes_on_with_a_note_if_failing_was_refused(
     assert await end_of(coordinator) == ("command.refused", None)
 
 
+@pytest.mark.both_stores
 async def test_exceptions_arrive_bare(ada: Agent):
     """`except ValueError` around the block works: nothing is wrapped in an ExceptionGroup."""
     claim = await claimed(ada)
@@ -284,6 +333,7 @@ async def test_exceptions_arrive_bare(ada: Agent):
     assert [error.args for error in caught] == [("boom",)]
 
 
+@pytest.mark.both_stores
 async def test_a_group_that_the_body_raised_stays_the_group_that_it_was(coordinator: Coordinator, ada: Agent):
     group = ExceptionGroup("two", [ValueError("one"), KeyError("other")])
 
@@ -298,6 +348,7 @@ async def test_a_group_that_the_body_raised_stays_the_group_that_it_was(coordina
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.both_stores
 async def test_a_program_that_ends_in_a_block_fails_the_attempt_on_its_way(
     error: type[BaseException], coordinator: Coordinator, ada: Agent
 ):
@@ -313,6 +364,7 @@ async def test_a_program_that_ends_in_a_block_fails_the_attempt_on_its_way(
 # Was cancelled from outside
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_an_anyio_scope_cancelled_is_failed(coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
 
@@ -325,6 +377,7 @@ async def test_a_block_that_an_anyio_scope_cancelled_is_failed(coordinator: Coor
     assert await end_of(coordinator) == ("job.failed", "cancelled")
 
 
+@pytest.mark.both_stores
 async def test_a_block_whose_time_an_asyncio_timeout_ended_is_failed(coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
 
@@ -338,6 +391,7 @@ async def test_a_block_whose_time_an_asyncio_timeout_ended_is_failed(coordinator
     assert await end_of(coordinator) == ("job.failed", "cancelled")
 
 
+@pytest.mark.both_stores
 async def test_a_block_whose_task_was_cancelled_is_failed(coordinator: Coordinator, ada: Agent):
     body = Body()
     task = background(at_work(await claimed(ada), body))
@@ -351,6 +405,7 @@ async def test_a_block_whose_task_was_cancelled_is_failed(coordinator: Coordinat
     assert await end_of(coordinator) == ("job.failed", "cancelled")
 
 
+@pytest.mark.both_stores
 async def test_a_second_cancellation_loses_nothing(coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
 
@@ -372,6 +427,7 @@ async def test_a_second_cancellation_loses_nothing(coordinator: Coordinator, ada
 
 
 @pytest.mark.parametrize("on_cancel", ["fail", "release"])
+@pytest.mark.both_stores
 async def test_a_scope_that_cancels_again_and_again_loses_nothing(on_cancel: Any, coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
 
@@ -385,6 +441,7 @@ async def test_a_scope_that_cancels_again_and_again_loses_nothing(on_cancel: Any
 
 
 @pytest.mark.parametrize("when", ["it waits for its turn", "it is being applied"])
+@pytest.mark.both_stores
 async def test_a_cancellation_while_the_attempt_is_being_failed_loses_nothing(
     when: str, coordinator: Coordinator, ada: Agent, gate: Gate
 ):
@@ -415,6 +472,7 @@ async def test_a_cancellation_while_the_attempt_is_being_failed_loses_nothing(
     assert await end_of(coordinator) == ("job.failed", "ValueError: boom")
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_is_cancelled_can_give_its_claim_back_instead(coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada, max_attempts=1)
     body = Body()
@@ -429,6 +487,7 @@ async def test_a_block_that_is_cancelled_can_give_its_claim_back_instead(coordin
     assert (await coordinator.job("parser")).used == 0
 
 
+@pytest.mark.both_stores
 async def test_giving_back_is_only_for_cancellation(coordinator: Coordinator, ada: Agent):
     async def body() -> None:
         raise ValueError("boom")
@@ -439,6 +498,7 @@ async def test_giving_back_is_only_for_cancellation(coordinator: Coordinator, ad
     assert await end_of(coordinator) == ("job.failed", "ValueError: boom")
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_swallowed_a_cancellation_from_outside_returned_without(
     coordinator: Coordinator, ada: Agent
 ):
@@ -453,6 +513,7 @@ async def test_a_block_that_swallowed_a_cancellation_from_outside_returned_witho
     assert await end_of(coordinator) == ("job.failed", "left without submit")
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_is_cancelled_after_it_ended_its_claim_does_nothing_more(
     coordinator: Coordinator, ada: Agent
 ):
@@ -507,6 +568,7 @@ lost = pytest.mark.parametrize(("lose", "error"), LOSSES.values(), ids=LOSSES)
 
 
 @lost
+@pytest.mark.both_stores
 async def test_a_block_that_lost_its_claim_is_cancelled_and_says_so(
     lose: Lose, error: type[ClaimLost], coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock
 ):
@@ -527,6 +589,7 @@ async def test_a_block_that_lost_its_claim_is_cancelled_and_says_so(
 
 
 @lost
+@pytest.mark.both_stores
 async def test_a_block_that_swallowed_that_it_was_cancelled_is_told_of_the_loss_all_the_same(
     lose: Lose, error: type[ClaimLost], coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock
 ):
@@ -545,6 +608,7 @@ async def test_a_block_that_swallowed_that_it_was_cancelled_is_told_of_the_loss_
 
 
 @lost
+@pytest.mark.both_stores
 async def test_what_a_block_raises_when_it_loses_its_claim_goes_on_with_a_note(
     lose: Lose, error: type[ClaimLost], coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock
 ):
@@ -562,6 +626,7 @@ async def test_what_a_block_raises_when_it_loses_its_claim_goes_on_with_a_note(
     assert "job.failed" not in await story(coordinator)
 
 
+@pytest.mark.both_stores
 async def test_a_write_that_is_told_of_the_loss_ends_the_block_with_it(
     coordinator: Coordinator, ada: Agent, bob: Agent
 ):
@@ -578,6 +643,7 @@ async def test_a_write_that_is_told_of_the_loss_ends_the_block_with_it(
     assert [command for _, command, _ in await refusals(coordinator)] == ["submit_job"]
 
 
+@pytest.mark.both_stores
 async def test_a_loss_leaves_no_trace_in_the_task(ada: Agent, clock: ManualClock):
     """The task can go on, wait, and be cancelled like any other."""
     claim = await claimed(ada)
@@ -600,6 +666,7 @@ async def test_a_loss_leaves_no_trace_in_the_task(ada: Agent, clock: ManualClock
     assert await outcome_of(task) == 0
 
 
+@pytest.mark.both_stores
 async def test_a_loss_and_a_cancellation_from_outside_at_once_end_in_the_cancellation(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -623,6 +690,7 @@ async def test_a_loss_and_a_cancellation_from_outside_at_once_end_in_the_cancell
     await coordinator.wait_for_job("parser", "ready")
 
 
+@pytest.mark.both_stores
 async def test_a_claim_that_was_lost_before_the_block_began_ends_it_at_once(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -637,6 +705,7 @@ async def test_a_claim_that_was_lost_before_the_block_began_ends_it_at_once(
 # Outran its limit
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_outran_its_limit_is_cancelled_failed_and_says_so(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -655,6 +724,7 @@ async def test_a_block_that_outran_its_limit_is_cancelled_failed_and_says_so(
     assert str(reason).startswith("the block on job 'parser' outran its limit of 10 s")
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_swallowed_the_end_of_its_limit_says_so_all_the_same(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -669,6 +739,7 @@ async def test_a_block_that_swallowed_the_end_of_its_limit_says_so_all_the_same(
     assert (await end_of(coordinator))[0] == "job.failed"
 
 
+@pytest.mark.both_stores
 async def test_what_a_block_raises_at_the_end_of_its_limit_goes_on(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -683,6 +754,7 @@ async def test_what_a_block_raises_at_the_end_of_its_limit_goes_on(
     assert await end_of(coordinator) == ("job.failed", "ValueError: in the middle")
 
 
+@pytest.mark.both_stores
 async def test_a_block_may_take_an_hour_unless_told_otherwise(ada: Agent, clock: ManualClock):
     claim = await claimed(ada, lease_s=86_400)
     body = Body()
@@ -698,6 +770,7 @@ async def test_a_block_may_take_an_hour_unless_told_otherwise(ada: Agent, clock:
         await outcome_of(task)
 
 
+@pytest.mark.both_stores
 async def test_a_block_without_a_limit_goes_on_as_long_as_it_is_renewed(
     ada: Agent, clock: ManualClock, records: Records
 ):
@@ -710,6 +783,7 @@ async def test_a_block_without_a_limit_goes_on_as_long_as_it_is_renewed(
         await claim.submit()
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_submits_on_its_way_out_at_the_end_of_its_limit_says_that_it_was_cut_off(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -733,6 +807,7 @@ async def test_a_block_that_submits_on_its_way_out_at_the_end_of_its_limit_says_
     assert await end_of(coordinator) == ("job.submitted", None)
 
 
+@pytest.mark.both_stores
 async def test_a_block_that_outran_its_limit_is_not_renewed_any_more(
     coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock
 ):
@@ -761,6 +836,7 @@ async def test_a_block_that_outran_its_limit_is_not_renewed_any_more(
 # Several blocks
 
 
+@pytest.mark.both_stores
 async def test_blocks_on_two_claims_can_be_nested(coordinator: Coordinator, ada: Agent):
     outer, inner = await claimed(ada, "outer"), await claimed(ada, "inner")
 
@@ -773,6 +849,7 @@ async def test_blocks_on_two_claims_can_be_nested(coordinator: Coordinator, ada:
     assert await story(coordinator, "inner") == ["job.added", "job.claimed", "job.submitted"]
 
 
+@pytest.mark.both_stores
 async def test_when_the_inner_claim_is_lost_the_outer_attempt_is_failed_with_that(
     coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock
 ):
@@ -789,6 +866,7 @@ async def test_when_the_inner_claim_is_lost_the_outer_attempt_is_failed_with_tha
     assert await end_of(coordinator, "outer") == ("job.failed", "ClaimEnded: job/inner: attempt 1 was revoked")
 
 
+@pytest.mark.both_stores
 async def test_when_the_outer_claim_is_lost_the_inner_attempt_is_failed_as_cancelled(
     coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock
 ):
@@ -805,6 +883,7 @@ async def test_when_the_outer_claim_is_lost_the_inner_attempt_is_failed_as_cance
     assert await end_of(coordinator, "inner") == ("job.failed", "cancelled")
 
 
+@pytest.mark.both_stores
 async def test_the_loss_of_an_earlier_attempt_at_the_same_job_fails_this_one(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
@@ -818,6 +897,7 @@ async def test_the_loss_of_an_earlier_attempt_at_the_same_job_fails_this_one(
     assert (await end_of(coordinator))[0] == "job.failed"
 
 
+@pytest.mark.both_stores
 async def test_two_workers_in_one_task_group_end_for_themselves(
     coordinator: Coordinator, ada: Agent, bob: Agent, clock: ManualClock
 ):
@@ -849,6 +929,7 @@ async def test_two_workers_in_one_task_group_end_for_themselves(
 # Entering
 
 
+@pytest.mark.both_stores
 async def test_no_block_begins_when_everything_is_closed(coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
     await coordinator.close()
@@ -858,6 +939,7 @@ async def test_no_block_begins_when_everything_is_closed(coordinator: Coordinato
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.both_stores
 async def test_no_block_begins_on_a_claim_that_has_ended(how: str, coordinator: Coordinator, ada: Agent):
     claim = await claimed(ada)
     await ENDS[how](claim)
@@ -868,6 +950,7 @@ async def test_no_block_begins_on_a_claim_that_has_ended(how: str, coordinator: 
     assert await refusals(coordinator) == []
 
 
+@pytest.mark.both_stores
 async def test_a_block_in_which_the_work_goes_on_cannot_be_entered_again(ada: Agent):
     claim = await claimed(ada)
     block = claim.working()
