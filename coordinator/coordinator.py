@@ -51,6 +51,7 @@ class Coordinator(Reads):
         self._clock = clock or SystemClock()
         self._busy_timeout_s = limits.seconds("busy_timeout_s", busy_timeout_s, 0, 3_600)
         self._observe = observe
+        self._entered = False
         self._session: Session | None = None
 
     @classmethod
@@ -85,8 +86,9 @@ class Coordinator(Reads):
         return cls(host_for(_text(path_or_url)), clock=clock, busy_timeout_s=busy_timeout_s, observe=observe)
 
     async def __aenter__(self) -> Coordinator:
-        if self._session is not None:
+        if self._entered:
             raise Closed("a coordinator can be entered once", hint="open another")
+        self._entered = True
         loop = _asyncio_loop()
         timers = Timers(self._clock)
         host = self._host

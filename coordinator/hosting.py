@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import threading
 from collections.abc import Callable, Generator
@@ -83,6 +84,7 @@ class SqliteHost:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._process = os.getpid()
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
         self._reading: Any = None
@@ -115,8 +117,9 @@ class SqliteHost:
         try:
             await run_on(writer, lambda connection: self._serve_here(connection, served, opened))
         except asyncio.CancelledError:
-            served.close()
-            await certainly(self.close())
+            if os.getpid() == self._process:  # a forked child has none of the threads to wait for
+                served.close()
+                await certainly(self.close())
             raise
 
     def _serve_here(self, connection: sqlite3.Connection, served: Served, opened: asyncio.Future[None]) -> None:

@@ -126,12 +126,14 @@ class Working:
             outcome = await self._send(self._failing(reason))
         except CoordinatorError as error:
             return error
+        self._held.ended = outcome.error is None
         return outcome.error if isinstance(outcome.error, CoordinatorError) else None
 
     def _post(self, command: FailJob | ReleaseJob) -> None:
         """Fail or release the attempt without waiting for it."""
         try:
             self._send(command)
+            self._held.ended = True  # the rest is the writer's
         except CoordinatorError:
             log.warning("the claim of %s on %s was left to lapse", self._held.actor, self._held.job, exc_info=True)
 
@@ -140,7 +142,11 @@ class Working:
         return session.writer.send(session.request(self._held.actor, command))
 
     def _failure(self, error: BaseException) -> FailJob:
-        return self._failing(f"{type(error).__name__}: {error}")
+        try:
+            said = str(error)
+        except Exception:  # an exception that cannot say what it is must not hide that the work failed
+            said = "(it does not say)"
+        return self._failing(f"{type(error).__name__}: {said}")
 
     def _failing(self, reason: str) -> FailJob:
         return FailJob(job=self._held.job, token_digest=self._held.token_digest, reason=fitting_reason(reason))

@@ -182,7 +182,7 @@ async def test_a_submit_that_was_in_time_counts_although_the_lease_passed_before
 
     await outcome_of(task)
     assert await story(coordinator) == ["job.added", "job.claimed", "job.submitted"]
-    assert await refusals(coordinator) == []
+    assert [command for _, command, _ in await refusals(coordinator)] in ([], ["renew_claim"])
 
 
 @pytest.mark.parametrize("coordinator", ["sqlite"], indirect=True)
