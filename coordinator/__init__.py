@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from coordinator.agent import Agent as Agent
+    from coordinator.calls import CommandRecord as CommandRecord
     from coordinator.claim import Claim as Claim
     from coordinator.claims import Claims as Claims
     from coordinator.coordinator import Coordinator as Coordinator
@@ -63,10 +64,10 @@ if TYPE_CHECKING:
     from coordinator.refusals import VersionChanged as VersionChanged
     from coordinator.tokens import Token as Token
     from coordinator.working import Working as Working
-    from coordinator.writer import CommandRecord as CommandRecord
 
 _HOMES = {
     "agent": "Agent",
+    "calls": "CommandRecord",
     "claim": "Claim",
     "claims": "Claims",
     "coordinator": "Coordinator",
@@ -83,7 +84,6 @@ _HOMES = {
     " PathClash ReceiptConflict Refused SelfReview TokenSuperseded TokenUnknown TooManyPaths VersionChanged",
     "tokens": "Token",
     "working": "Working",
-    "writer": "CommandRecord",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from coordinator import limits
 from coordinator.agent import Agent
+from coordinator.calls import CommandRecord
 from coordinator.certain import certainly
 from coordinator.clock import Clock, SystemClock, origin
 from coordinator.errors import Closed, InvalidInput, UnsupportedEventLoop, UnsupportedPlatform
@@ -24,7 +25,7 @@ from coordinator.seen import Seen
 from coordinator.session import Session
 from coordinator.timers import Timers
 from coordinator.waiting import Waiting
-from coordinator.writer import CommandRecord, Writer
+from coordinator.writer import Writer
 from projections.jobs import SETTLED
 
 T = TypeVar("T")
@@ -107,6 +108,7 @@ class Coordinator(Reads):
             await certainly(host.open(writer, lambda: time.monotonic() < give_up_at))
         except BaseException:
             await session.close()
+            self._entered = False  # what stood in the way may be gone another time
             raise
         self._session = session
         return self

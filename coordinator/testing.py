@@ -15,8 +15,8 @@ from coordinator.clock import ManualClock
 from coordinator.coordinator import Coordinator
 
 if TYPE_CHECKING:
+    from coordinator.calls import CommandRecord
     from coordinator.clock import Clock
-    from coordinator.writer import CommandRecord
 
 __all__ = ["ManualClock", "memory_coordinator"]
 

@@ -13,13 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from itertools import takewhile
 from queue import Empty, SimpleQueue
 
+from coordinator.calls import Call, CommandRecord, error_for, outcome_name, stands
 from coordinator.commands import type_of
-from coordinator.decisions.claims import LookDeeper
-from coordinator.errors import Busy, Closed, CoordinatorError, OutcomeUnknown, Unavailable
+from coordinator.errors import Busy, Closed, CoordinatorError, Unavailable
 from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
 from coordinator.rebuild import bring_up_to_date
@@ -31,55 +30,6 @@ log = logging.getLogger("coordinator")
 
 _ORPHAN_CHECK_S = 0.5  # how soon a writer notices that the program ended without closing
 _RETRY_PAUSE_S = 0.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandRecord:
-    """What `observe` is told of each command.
-
-    Attributes:
-        type: the command's type, such as `claim_job`.
-        actor: who asked.
-        outcome: "ok", "repeated" (known receipt), "nothing" (nothing to change), or the code of the refusal or error.
-        queue_s: seconds from the call until its batch was drawn.
-        commit_s: seconds from then until the batch was on disk.
-        batch: number of commands in that batch.
-        position: log position of its first event, or of the record of its refusal.
-    """
-
-    type: str
-    actor: str
-    outcome: str
-    queue_s: float
-    commit_s: float
-    batch: int
-    position: int | None
-
-
-class Call:
-    """One request on its way. Exactly one of `future` and `done` hears of its outcome, or nobody does."""
-
-    __slots__ = ("asked_at", "deadline", "done", "drawn_at", "future", "kept", "request", "unknown")
-
-    def __init__(
-        self,
-        request: Request | None,
-        deadline: float,
-        asked_at: float,
-        future: asyncio.Future[Outcome] | None = None,
-        done: Callable[[Outcome], None] | None = None,
-    ) -> None:
-        self.request = request  # None: only look whether a lease has lapsed
-        self.deadline = deadline
-        self.asked_at = asked_at
-        self.drawn_at = asked_at
-        self.future = future
-        self.done = done
-        self.kept = False  # runs although its caller has gone
-        self.unknown = False  # a COMMIT with it failed, and it has not been asked again yet
-
-    def unwanted(self) -> bool:
-        return self.future is not None and self.future.cancelled() and not self.kept and not self.unknown
 
 
 class Writer:
@@ -310,7 +260,7 @@ class Writer:
     def _answer_refused(self) -> None:
         """A refusal stands, although its record could not be kept."""
         calls = [call for call in self._batch if call.request is not None]
-        told = [(call, o) for call, o in zip(calls, self._journal.outcomes, strict=False) if _stands(call, o)]
+        told = [(call, o) for call, o in zip(calls, self._journal.outcomes, strict=False) if stands(call, o)]
         for _, outcome in told:
             if isinstance(outcome.error, Refused):
                 outcome.error.position = None
@@ -333,7 +283,7 @@ class Writer:
         calls = [call for call in refused if call.request is not None]
         if ticked := len(calls) < len(refused):
             self._tick_posted = False
-        self._answer(calls, [Outcome(error=_error_for(call, error)) for call in calls], changed=ticked)
+        self._answer(calls, [Outcome(error=error_for(call, error)) for call in calls], changed=ticked)
 
     def _answer(self, batch: Sequence[Call], outcomes: Sequence[Outcome], *, changed: bool = False) -> None:
         done_at = time.monotonic()
@@ -385,7 +335,7 @@ class Writer:
         record = CommandRecord(
             type=type_of(call.request.command),
             actor=call.request.actor,
-            outcome=_name(outcome),
+            outcome=outcome_name(outcome),
             queue_s=call.drawn_at - call.asked_at,
             commit_s=done_at - call.drawn_at,
             batch=batch,
@@ -404,24 +354,3 @@ class Writer:
                 self.post(undo)
             except CoordinatorError:
                 log.warning("a claim of %s was left to lapse: its caller had gone", request.actor)
-
-
-def _error_for(call: Call, error: CoordinatorError) -> CoordinatorError:
-    if not call.unknown or call.request is None:
-        return copy(error)  # each caller raises its own
-    return OutcomeUnknown(f"whether it was applied is unknown: {error}", receipt=call.request.receipt)
-
-
-def _stands(call: Call, outcome: Outcome) -> bool:
-    """Whether a batch that failed still has this to say: a refusal of a command that cannot have been applied."""
-    return isinstance(outcome.error, Refused) and not call.unknown
-
-
-def _name(outcome: Outcome) -> str:
-    if isinstance(outcome.error, CoordinatorError):
-        return outcome.error.code
-    if outcome.error is not None and not isinstance(outcome.error, LookDeeper):
-        return "failed"
-    if outcome.answer is None:
-        return "nothing"
-    return "repeated" if outcome.repeated else "ok"

@@ -109,12 +109,14 @@ def is_killed(mutant: Mutant, copies: SimpleQueue[Path]) -> bool:
     try:
         with borrowed(copies) as copy, mutated(copy / mutant.file, mutant):
             status, output = run_tests(copy, mutant.tests, timeout_s=TIMEOUT_S)
-        if status not in (PASSED, FAILED, None):
+        if status is not None and status > FAILED:
             raise Broken(f"pytest ended with {status} instead of a failed test\n{output}")
     except Broken as broken:
         print(f"BROKEN    {mutant}: {broken}", flush=True)
         return False
-    print(f"{'SURVIVED' if status == PASSED else 'hung' if status is None else 'killed':9} {mutant}", flush=True)
+    # A test that hangs, or a crash of the interpreter, is noticed as well.
+    fate = {PASSED: "SURVIVED", FAILED: "killed", None: "hung"}.get(status, "crashed")
+    print(f"{fate:9} {mutant}", flush=True)
     return status != PASSED
 
 

@@ -35,6 +35,7 @@ LAYERS: dict[str, list[str]] = {
         "coordinator.working",
     ],
     "threads": [
+        "coordinator.calls",
         "coordinator.certain",
         "coordinator.hosting",
         "coordinator.renewals",
