@@ -1,0 +1,41 @@
+"""What a read sees of leases that have run out."""
+
+from msgspec import Raw
+
+from coordinator.clock import ManualClock
+from coordinator.commands import AddJob, ClaimNext
+from coordinator.execute import now
+from coordinator.seen import Seen
+from tests.support import Workspace
+
+LEASE_US = 10_000_000
+
+
+def claimed(clock: ManualClock) -> Workspace:
+    work = Workspace(clock=clock)
+    work.do("ada", AddJob(job="parser", payload=Raw(b"{}"), priority=0, max_attempts=5, review="other"))
+    work.do("ada", ClaimNext(lease_us=LEASE_US))
+    return work
+
+
+def due_in(work: Workspace) -> int | None:
+    return work.store.read(lambda snapshot: Seen(snapshot, now(snapshot.head(), work.clock)).due_in())
+
+
+def test_a_live_lease_is_due_when_it_ends() -> None:
+    clock = ManualClock()
+    work = claimed(clock)
+
+    clock.advance(4)
+
+    assert due_in(work) == 6_000_000
+
+
+def test_a_lapse_that_nobody_has_recorded_yet_is_due_now() -> None:
+    """Else who reads just after the lease ended would wait for ever: it sees no live lease to wait for."""
+    clock = ManualClock()
+    work = claimed(clock)
+
+    clock.advance(11)
+
+    assert due_in(work) == 0
