@@ -70,6 +70,11 @@ class Host(Protocol):
         """The workspace's secret."""
         ...
 
+    @property
+    def opened(self) -> bool:
+        """Whether it is being served."""
+        ...
+
     def orphaned(self) -> None:
         """The program ends without closing: let go of the threads, from the writer's."""
         ...
@@ -92,6 +97,7 @@ class SqliteHost:
         self._ended: asyncio.Future[None] | None = None
         self._closing: asyncio.Future[None] | None = None
         self.key = b""
+        self.opened = False
 
     async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
         from coordinator.stores.hosted import host, run_on
@@ -133,9 +139,11 @@ class SqliteHost:
             try:
                 served.prepare(store)
                 self.key = store.key
+                self.opened = True
                 _from_thread(loop, opened, None)
                 served.run(store)
             finally:
+                self.opened = False
                 store.close()
         except BaseException as error:
             _from_thread(loop, opened, error)
@@ -205,12 +213,14 @@ class MemoryHost:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.key = store.key
+        self.opened = False
         self._thread: threading.Thread | None = None
 
     async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
         served.prepare(self._store)
         self._thread = threading.Thread(target=served.run, args=(self._store,), name="coordinator-memory", daemon=True)
         self._thread.start()
+        self.opened = True
 
     async def read(self, work: Callable[[Snapshot], T]) -> T:
         return self._store.read(work)

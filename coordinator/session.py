@@ -138,6 +138,8 @@ class Session:
     async def _close(self) -> None:
         self._closed = True
         self.waiting.wake()  # those who wait hear that it is closed
+        if self.host.opened:
+            await self.writer.settle()  # a claim whose caller is gone is still given back
         self.writer.close()
         try:
             await self.host.close()

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import takewhile
 from queue import Empty, SimpleQueue
@@ -112,6 +113,13 @@ class Writer:
             self._put(self._call(None))
         except CoordinatorError:
             log.debug("no tick: the writer has ended")
+
+    async def settle(self) -> None:
+        """Wait until all that was asked before is answered, and its answers were heard or undone. On the loop."""
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        with suppress(CoordinatorError):  # it has ended, and nothing is under way
+            self._put(self._call(None, future))
+            await future
 
     def check_running(self) -> None:
         """Raise what every call would be answered with, if the writer has ended."""
@@ -283,11 +291,13 @@ class Writer:
         calls = [call for call in refused if call.request is not None]
         if ticked := len(calls) < len(refused):
             self._tick_posted = False
-        self._answer(calls, [Outcome(error=error_for(call, error)) for call in calls], changed=ticked)
+        answers = [Outcome(error=error_for(call, error)) for call in calls]
+        self._answer([*calls, *(call for call in refused if call.request is None)], answers, changed=ticked)
 
     def _answer(self, batch: Sequence[Call], outcomes: Sequence[Outcome], *, changed: bool = False) -> None:
         done_at = time.monotonic()
         answered = list(zip([call for call in batch if call.request is not None], outcomes, strict=False))
+        answered += [(call, Outcome()) for call in batch if call.request is None and call.future is not None]
         for call, outcome in answered:
             if call.done is not None:
                 self._report(call.done, outcome)
@@ -316,11 +326,12 @@ class Writer:
 
     def _deliver(self, answered: Sequence[tuple[Call, Outcome]], done_at: float, changed: bool) -> None:
         for call, outcome in answered:
-            if call.future is not None and call.request is not None:
-                if call.future.done():
-                    self._unheard(call.request, outcome)
-                else:
-                    call.future.set_result(outcome)
+            if call.future is None:
+                continue
+            if not call.future.done():
+                call.future.set_result(outcome)
+            elif call.request is not None:
+                self._unheard(call.request, outcome)
         if changed:  # a claim that found nothing must not wake those who look for one
             self._committed()
         if self._observe is not None:

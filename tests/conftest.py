@@ -17,6 +17,9 @@ HERE = Path(__file__).parent
 BOUNDED = (HERE / "public", HERE / "processes")
 LIMIT_S = 60
 
+# A shell that starts a job in the background has it ignore Ctrl-C, and so would every program that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "both_stores: runs with the coordinator in memory, and again on a SQLite file")

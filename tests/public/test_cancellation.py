@@ -220,3 +220,25 @@ async def test_a_read_that_is_given_up_disturbs_nobody_else(coordinator: Coordin
 
     async with asyncio.timeout(PATIENCE_S):
         assert [job.id for job in await coordinator.jobs()] == ["parser"]
+
+
+async def test_a_claim_whose_caller_was_cancelled_is_given_back_also_when_the_coordinator_closes_at_once(
+    database: Path, gate: Gate
+):
+    coordinator = await Coordinator.open(database).__aenter__()
+    ada = coordinator.agent("ada")
+    job = await ada.add_job("parser")
+    gate.close()
+    claiming = asyncio.create_task(ada.claim(job))
+    await gate.drawn()
+
+    claiming.cancel()
+    await asyncio.wait([claiming])
+    closing = asyncio.create_task(coordinator.close())
+    await asyncio.sleep(0)
+    gate.open()
+    await closing
+
+    async with Coordinator.open(database) as again:
+        assert (await again.job("parser")).state == "ready"
+        assert await story(again) == ["job.added", "job.claimed", "job.released"]
