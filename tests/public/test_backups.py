@@ -44,6 +44,20 @@ async def test_a_backup_never_replaces_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "copy.db").read_text() == "something else"
 
 
+async def test_a_backup_never_replaces_a_file_that_appears_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "copy.db").write_text("something else")
+    monkeypatch.setattr("coordinator.stores.backup.os.path.lexists", lambda path: False)
+
+    async with Coordinator.open(tmp_path / "work.db") as coordinator:
+        with pytest.raises(Unavailable):
+            await coordinator.back_up(tmp_path / "copy.db")
+
+    assert (tmp_path / "copy.db").read_text() == "something else"
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".unfinished")]
+
+
 async def test_a_backup_into_a_missing_folder_says_so_and_work_goes_on(tmp_path: Path) -> None:
     async with Coordinator.open(tmp_path / "work.db") as coordinator:
         with pytest.raises(Unavailable, match="missing"):
