@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from events.jobs import Review
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True, gc=False):
     @property
     def subject(self) -> str:
         """The stream that this command is about."""

@@ -126,8 +126,8 @@ class Table(Generic[R]):
         self._projection = projection
         self._snapshot = snapshot
         self._cached = cached
-        self._keys: list[str] = []  # of `pending`, sorted
-        self._places: dict[str, list[tuple[int, str]]] = {}  # bucket -> (rank, key) of pending rows, sorted
+        self._keys: list[str] | None = None  # of `pending`, sorted, once somebody looks for a range
+        self._places: dict[str, list[tuple[int, str]]] | None = None  # bucket -> (rank, key), once one is scanned
 
     def get(self, key: str) -> R | None:
         if key in self.pending:
@@ -147,21 +147,18 @@ class Table(Generic[R]):
 
     def set(self, key: str, row: R | None) -> None:
         """Change a row for the rest of this batch."""
-        if key in self.pending:
-            before = self.pending[key]
-            if before is not None:
-                bucket, rank = self._projection.place(before)
-                places = self._places[bucket]
-                del places[bisect_left(places, (rank, key))]
-        else:
+        if self._keys is not None and key not in self.pending:
             insort(self._keys, key)
+        if self._places is not None:
+            self._move(self._places, key, self.pending.get(key), row)
         self.pending[key] = row
-        if row is not None:
-            bucket, rank = self._projection.place(row)
-            insort(self._places.setdefault(bucket, []), (rank, key))
 
     def scan(self, bucket: str, *, up_to: int | None = None) -> Iterator[R]:
         """The rows of one bucket by rank, at most `up_to`."""
+        if self._places is None:
+            self._places = {}
+            for key, row in self.pending.items():
+                self._move(self._places, key, None, row)
         pending = self._places.get(bucket, [])
         index = 0
         for rank, key, row in self._stored(bucket, up_to):
@@ -175,6 +172,8 @@ class Table(Generic[R]):
 
     def between(self, low: str, high: str | None) -> Iterator[R]:
         """The rows with `low <= key < high`: first those of this batch, then the others."""
+        if self._keys is None:
+            self._keys = sorted(self.pending)
         for key in _between(self._keys, low, high):
             row = self.pending[key]
             if row is not None:
@@ -187,6 +186,14 @@ class Table(Generic[R]):
             row = self._cached.rows[key]
             if row is not None and key not in self.pending:
                 yield row
+
+    def _move(self, places: dict[str, list[tuple[int, str]]], key: str, before: R | None, row: R | None) -> None:
+        if before is not None:
+            bucket, rank = self._projection.place(before)
+            del places[bucket][bisect_left(places[bucket], (rank, key))]
+        if row is not None:
+            bucket, rank = self._projection.place(row)
+            insort(places.setdefault(bucket, []), (rank, key))
 
     def changes(self) -> tuple[list[ViewRow], list[tuple[str, str]]]:
         """What to put and what to delete."""

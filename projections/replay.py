@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,14 +30,20 @@ def fold(envelopes: Iterable[Envelope], row: Callable[[str, str], Any]) -> dict[
         event = envelope.event
         for projection, change in FOLDS[type(event)]:
             view = projection.name
-
-            def get(key: str, view: str = view) -> Any:
-                place = view, key
-                return changes[place] if place in changes else row(view, key)
-
-            for key, changed in change(event, envelope, get):
+            get = _over(changes, view, row) if changes else partial(row, view)
+            for key, changed in list(change(event, envelope, get)):
                 changes[view, key] = changed
     return changes
+
+
+def _over(changes: Mapping[tuple[str, str], Any], view: str, row: Callable[[str, str], Any]) -> Callable[[str], Any]:
+    """What gives a row as the changes leave it."""
+
+    def get(key: str) -> Any:
+        place = view, key
+        return changes[place] if place in changes else row(view, key)
+
+    return get
 
 
 def replay(envelopes: Iterable[Envelope], rows: Rows | None = None) -> Rows:
