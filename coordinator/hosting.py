@@ -105,7 +105,6 @@ class SqliteHost:
         from coordinator.stores.sqlite_file import locate, prepare
 
         self._closing = None  # an earlier attempt to open it may have failed
-        self._closing = None
         path = self._path = locate(self._path)  # the folder may be changed while it is open
         with _busy(path):
             await anyio.to_thread.run_sync(prepare, path, still_wanted)

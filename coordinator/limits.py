@@ -15,7 +15,6 @@ from coordinator.errors import InvalidInput
 T = TypeVar("T")
 
 NAME_BYTES: Final = 256
-CONTEXT_BYTES: Final = 256
 REASON_BYTES: Final = 1_024
 PAYLOAD_BYTES: Final = 256 * 1024
 PAYLOAD_DEPTH: Final = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator.decisions.attempts import due, lapse
+from coordinator.decisions.clashes import in_the_way
 from coordinator.envelopes import event_at
 from coordinator.execute import evolve
 from coordinator.jobs import Job, job_of
@@ -14,7 +15,6 @@ from coordinator.views import Views
 from events.envelope import Envelope
 from events.union import AnyEvent
 from projections.jobs import SETTLED, JobRow, State
-from projections.path_keys import children_range, parents, path_key
 from projections.reservations import ReservationRow
 
 
@@ -112,16 +112,7 @@ class Seen:
         return job_of(row, lease, self.event_at)
 
     def _reserved(self, path: str | None) -> Iterator[ReservationRow]:
-        rows = self.views.reservations
-        if path is None:
-            yield from rows.between("", None)
-            return
-        key = path_key(path)
-        for held in (key, *parents(key)):
-            row = rows.get(held)
-            if row is not None:
-                yield row
-        yield from rows.between(*children_range(key))
+        return self.views.reservations.between("", None) if path is None else in_the_way(path, self.views)
 
     def _lapse_due(self, now: int) -> None:
         position = self.log.head().position if self._until is None else self._until

@@ -20,7 +20,7 @@ def find_clashes(paths: Iterable[str], views: Views, *, own: str | None = None) 
     """
     clashes: list[Clash] = []
     for path in paths:
-        for row in _in_the_way(path, views):
+        for row in in_the_way(path, views):
             if row.job == own:
                 continue
             clashes.append(_clash(path, row, views) if len(clashes) < CLASHES_NAMED else clashes[-1])
@@ -31,10 +31,11 @@ def find_clashes(paths: Iterable[str], views: Views, *, own: str | None = None) 
 
 def is_free(paths: Iterable[str], views: Views) -> bool:
     """Whether nothing stands in the way of any of the paths."""
-    return not any(True for path in paths for _ in _in_the_way(path, views))
+    return not any(True for path in paths for _ in in_the_way(path, views))
 
 
-def _in_the_way(path: str, views: Views) -> Iterator[ReservationRow]:
+def in_the_way(path: str, views: Views) -> Iterator[ReservationRow]:
+    """The reservations of the path itself, its parents and its children."""
     key = path_key(path)
     for held in (key, *parents(key)):
         row = views.reservations.get(held)
