@@ -26,11 +26,9 @@ from coordinator.commands import (
     RevokeClaim,
 )
 from coordinator.decisions.claims import LookDeeper, best_free
-from coordinator.decisions.lookup import hold
-from coordinator.decisions.moment import Moment
 from coordinator.jobs import JobRef
 from coordinator.payloads import Payload
-from coordinator.seen import Seen
+from coordinator.resuming import as_if_sent_at, as_it_stands, claim_of
 from coordinator.session import Session
 from coordinator.tokens import Token
 from events.jobs import Review
@@ -333,8 +331,8 @@ class Agent:
         proof = Token.parse("token", token)
 
         before = self._session.clock.boot()
-        claim, now = await self._session.see(lambda seen: (_held(seen, proof, self._name), seen.now or 0))
-        return self._claim(claim, _sent_at(claim, before, now))
+        claim, now = await self._session.see(lambda seen: (claim_of(seen, proof, self._name), seen.now or 0))
+        return self._claim(claim, as_if_sent_at(claim, before, now))
 
     async def recall(self, receipt: str) -> Claim | JobRef | datetime | int | tuple[str, ...] | None:
         """The original answer to the command that this agent gave this receipt, or None if it was never applied.
@@ -365,36 +363,8 @@ class Agent:
     async def _again(self, claim: ClaimGranted) -> Claim:
         """A claim that was granted earlier, with the lease and the paths that it has now, if it still holds."""
         before = self._session.clock.boot()
-        claim, now = await self._session.see(lambda seen: (_as_it_stands(seen, claim), seen.now or 0))
-        return self._claim(claim, _sent_at(claim, before, now))
-
-
-def _as_it_stands(seen: Seen, claim: ClaimGranted) -> ClaimGranted:
-    lease = seen.views.leases.get("job/" + claim.job.id)
-    if lease is None or lease.attempt != claim.attempt or lease.ended is not None:
-        return claim
-    return claim._replace(lease_us=lease.lease_us, lease_until=lease.lease_until, paths=lease.paths)
-
-
-def _held(seen: Seen, token: Token, actor: str) -> ClaimGranted:
-    """The live claim of a token, as it stands now."""
-    row = seen.views.tokens.get(token.digest)
-    subject = "the claim" if row is None or row.actor != actor else row.subject
-    lease = hold(subject, token.digest, seen.views, Moment(actor, seen.now or 0))
-    return ClaimGranted(
-        job=seen.job(lease.subject.removeprefix("job/")),
-        attempt=lease.attempt,
-        fence=lease.fence,
-        lease_us=lease.lease_us,
-        lease_until=lease.lease_until,
-        paths=lease.paths,
-        token=token,
-    )
-
-
-def _sent_at(claim: ClaimGranted, before: int, now: int) -> int:
-    """When a claim with this much of its lease left would have been sent, on the clock that read `before`."""
-    return before + claim.lease_until - now - claim.lease_us
+        claim, now = await self._session.see(lambda seen: (as_it_stands(seen, claim), seen.now or 0))
+        return self._claim(claim, as_if_sent_at(claim, before, now))
 
 
 _JobWrite = AddJob | ReviseJob | CancelJob | ReopenJob | RevokeClaim | AcceptJob | RejectJob

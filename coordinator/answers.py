@@ -7,7 +7,9 @@ moved on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from msgspec import Struct
 
 from coordinator.jobs import EventAt, Job, JobRef, job_as_claimed
 from coordinator.tokens import Token, derive
@@ -28,7 +30,7 @@ from events.jobs import (
 T = TypeVar("T")
 
 
-class ClaimGranted(NamedTuple):
+class ClaimGranted(Struct, frozen=True):
     """A claim: what a handle is made of. Times are µs of log time."""
 
     job: Job
@@ -40,16 +42,16 @@ class ClaimGranted(NamedTuple):
     token: Token
 
 
-class LeaseRenewed(NamedTuple):
+class LeaseRenewed(Struct, frozen=True):
     lease_us: int
     lease_until: int
 
 
-class NoteTaken(NamedTuple):
+class NoteTaken(Struct, frozen=True):
     position: int
 
 
-class PathsReserved(NamedTuple):
+class PathsReserved(Struct, frozen=True):
     paths: tuple[str, ...]
 
 
@@ -77,7 +79,7 @@ def answer(envelopes: Sequence[Envelope], *, key: bytes, event_at: EventAt) -> A
                 lease_us=event.lease_us,
                 lease_until=event.lease_until,
                 paths=event.paths,
-                token=derive(key, event.nonce, event.token_digest),
+                token=derive(key, event.nonce, event.token_digest, fence=first.position),
             )
         case JobRenewed() as event:
             return LeaseRenewed(event.lease_us, event.lease_until)
@@ -98,9 +100,9 @@ def expect(type_: type[T], answer: object) -> T:
 
 def _job_left(envelopes: Sequence[Envelope]) -> JobRef:
     """The job as the last of the command's events about it left it."""
-    stream = envelopes[0].event.stream
+    first = envelopes[0].event
     for envelope in reversed(envelopes):
         event = envelope.event
-        if isinstance(event, _LEAVES) and event.stream == stream:
+        if isinstance(event, _LEAVES) and (event is first or event.stream == first.stream):
             return JobRef(id=event.job, state=event.state, version=event.version, position=envelope.position)
     raise LookupError(f"the command at {envelopes[0].position} left no job")

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from coordinator.decisions.claims import LookDeeper
 from coordinator.errors import CoordinatorError, OutcomeUnknown
 from coordinator.refusals import Refused
@@ -36,27 +38,24 @@ class CommandRecord:
     position: int | None
 
 
-class Call:
-    """One request on its way. Exactly one of `future` and `done` hears of its outcome, or nobody does."""
+class Call(Struct, eq=False):
+    """One request on its way. Exactly one of `future` and `done` hears of its outcome, or nobody does.
 
-    __slots__ = ("asked_at", "deadline", "done", "drawn_at", "future", "kept", "request", "unknown")
+    Attributes:
+        request: None to look only whether a lease has lapsed.
+        asked_at, deadline, drawn_at: seconds of the monotonic clock.
+        kept: it runs although its caller has gone.
+        unknown: a COMMIT with it failed, and it has not been asked again yet.
+    """
 
-    def __init__(
-        self,
-        request: Request | None,
-        deadline: float,
-        asked_at: float,
-        future: asyncio.Future[Outcome] | None = None,
-        done: Callable[[Outcome], None] | None = None,
-    ) -> None:
-        self.request = request  # None: only look whether a lease has lapsed
-        self.deadline = deadline
-        self.asked_at = asked_at
-        self.drawn_at = asked_at
-        self.future = future
-        self.done = done
-        self.kept = False  # runs although its caller has gone
-        self.unknown = False  # a COMMIT with it failed, and it has not been asked again yet
+    request: Request | None
+    deadline: float
+    asked_at: float
+    future: asyncio.Future[Outcome] | None
+    done: Callable[[Outcome], None] | None
+    drawn_at: float
+    kept: bool = False
+    unknown: bool = False
 
     def unwanted(self) -> bool:
         return self.future is not None and self.future.cancelled() and not self.kept and not self.unknown

@@ -87,7 +87,7 @@ class ClaimCommand(JobCommand, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        return ("tokens", self.token_digest), ("leases", self.subject), ("jobs", self.job)
+        return ("leases", self.subject), ("jobs", self.job)
 
 
 class RenewClaim(ClaimCommand, frozen=True, kw_only=True, tag="renew_claim"):

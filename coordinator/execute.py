@@ -10,7 +10,7 @@ Everything here is synchronous, and nothing is awaited inside a transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -28,7 +28,7 @@ from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
 from coordinator.request import Outcome, Request
-from coordinator.stores.interface import GENESIS, Head, LogRow, Store, Transaction, TurnTaken, ViewRow
+from coordinator.stores.interface import GENESIS, Head, LogColumns, LogRow, Store, Transaction, TurnTaken, ViewColumns
 from coordinator.tokens import draw
 from coordinator.views import RowCache, Views
 from events.codec import chain, encode
@@ -37,7 +37,6 @@ from events.commands import CommandRefused
 from events.envelope import Envelope
 from events.union import AnyEvent
 from projections.registry import FOLDS_VERSION
-from projections.replay import fold
 
 log = logging.getLogger("coordinator")
 
@@ -161,25 +160,26 @@ class Batch:
         if not self._envelopes:
             return
         digest = self._head.digest
-        rows: list[LogRow] = []
+        rows: list[LogColumns] = []
         for envelope in self._envelopes:
+            event = envelope.event
             columns = (
                 envelope.position,
                 envelope.at,
-                envelope.event.stream,
-                event_type(envelope.event),
+                event.stream,
+                event_type(event),
                 envelope.actor,
                 envelope.origin,
                 envelope.context,
                 envelope.receipt,
                 envelope.fingerprint,
                 envelope.command,
-                encode(envelope.event),
+                encode(event),
             )
             digest = chain(digest, columns)
-            rows.append(LogRow(*columns, digest))
+            rows.append((*columns, digest))
         self._new_head = Head(
-            position=rows[-1].position,
+            position=self._envelopes[-1].position,
             digest=digest,
             at=self._now,
             boot_id=self._journal.clock.boot_id,
@@ -201,7 +201,7 @@ class Batch:
         self._journal.cache.merge(self._views, head.generation, head.position, head.digest)
 
     def _write_views(self) -> None:
-        put: list[ViewRow] = []
+        put: list[ViewColumns] = []
         gone: list[tuple[str, str]] = []
         for table in self._views.tables:
             if table.pending:
@@ -255,7 +255,7 @@ class Batch:
 
     def _append(self, envelopes: Sequence[Envelope], request: Request | None) -> None:
         """Fold the events and keep them; nothing is kept if a fold fails."""
-        evolve(self._views, envelopes)
+        self._views.evolve(envelopes)
         self._envelopes += envelopes
         if request is not None:
             self._receipts[request.actor, request.receipt] = envelopes[0]
@@ -279,12 +279,6 @@ class Batch:
             )
         )
         return position
-
-
-def evolve(views: Views, envelopes: Iterable[Envelope]) -> None:
-    """Fold events into the rows of `views`, all of them or none."""
-    for (view, key), row in fold(envelopes, views.row).items():
-        views.by_name[view].set(key, row)
 
 
 def now(head: Head, clock: Clock, *, boot: int | None = None) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from coordinator.clock import to_datetime
 from coordinator.payloads import JsonValue, decode, decode_as
@@ -24,8 +23,7 @@ EventAt = Callable[[int], AnyEvent]
 """Reads one event of the log by its position: payloads, results and notes stay there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRef:
+class JobRef(Struct, frozen=True, kw_only=True, gc=False):
     """A job as one write left it: enough to act on it again.
 
     Attributes:
@@ -41,8 +39,7 @@ class JobRef:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job(JobRef):
+class Job(JobRef, frozen=True, kw_only=True, gc=False):
     """A job as it stood at one moment of the log.
 
     Attributes:
@@ -70,9 +67,13 @@ class Job(JobRef):
     lease_until: datetime | None
     since: datetime
     reason: str | None
-    _payload: Raw = field(repr=False)
-    _result: Raw | None = field(repr=False)
-    _note: Raw | None = field(repr=False)
+    _payload: Raw
+    _result: Raw | None
+    _note: Raw | None
+
+    def __repr__(self) -> str:
+        shown = (name for name in self.__struct_fields__ if not name.startswith("_"))
+        return f"Job({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     @property
     def payload(self) -> Mapping[str, JsonValue]:

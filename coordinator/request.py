@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from msgspec import Struct
 
 from coordinator.answers import Answer, ClaimGranted
 from coordinator.commands import AnyCommand, ReleaseJob
 from coordinator.receipts import fingerprint
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Request:
+class Request(Struct, kw_only=True, eq=False):
     """One command with who asks and under which receipt.
 
     `generated` says that the caller gave no receipt, and one was made for this request. Until it is asked a second
@@ -25,15 +23,15 @@ class Request:
     generated: bool = False
     context: str | None = None
     candidate: str | None = None
-    fresh: bool = field(init=False)
-    fingerprint: bytes = field(init=False)
+    fresh: bool = False
+    fingerprint: bytes = b""
 
     def __post_init__(self) -> None:
         self.fresh = self.generated
         self.fingerprint = fingerprint(self.command)
 
 
-class Outcome(NamedTuple):
+class Outcome(Struct, frozen=True):
     """What became of one request.
 
     Attributes:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.clashes import in_the_way
 from coordinator.envelopes import event_at
-from coordinator.execute import evolve
 from coordinator.jobs import Job, job_of
 from coordinator.refusals import JobUnknown
 from coordinator.stores.interface import LogRow, Snapshot
@@ -120,4 +119,4 @@ class Seen:
             self._lapsed = True
             position += 1
             event = lapse(lease, self.views)
-            evolve(self.views, [Envelope(position, now, None, None, None, None, None, position, event)])
+            self.views.evolve([Envelope(position, now, None, None, None, None, None, position, event)])

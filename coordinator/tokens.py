@@ -10,7 +10,9 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from msgspec import Struct
 
 from coordinator.errors import InvalidInput, Unavailable
 from coordinator.limits import kind
@@ -20,25 +22,28 @@ if TYPE_CHECKING:
     from hashlib import _Hash as HASH  # pyright: ignore[reportPrivateUsage]
 
 _BLOCK: Final = 64
-_HEX: Final = re.compile(r"[0-9a-fA-F]{64}")
+_TEXT: Final = re.compile(r"([1-9][0-9]{0,18})-([0-9a-fA-F]{64})", re.ASCII)
 
 
 class Token:
     """The 256-bit secret that every later write of a claim must show. Shows itself only through `reveal()`.
 
     Attributes:
+        fence: log position of the event that granted it.
         digest: SHA-256 of the secret, in hex; the log holds it.
     """
 
-    __slots__ = ("_secret", "digest")
+    __slots__ = ("_secret", "digest", "fence")
 
     _secret: bytes
     digest: str
+    fence: int
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, fence: int) -> None:
         if type(secret) is not bytes or len(secret) != 32:
             raise ValueError("a token is made of 32 bytes")
         object.__setattr__(self, "_secret", secret)
+        object.__setattr__(self, "fence", fence)
         object.__setattr__(self, "digest", sha256(secret).hexdigest())
 
     @classmethod
@@ -48,16 +53,20 @@ class Token:
             return text
         if not isinstance(text, str):
             raise InvalidInput(field, f"must be a token or its text, not {kind(text)}")
-        if not _HEX.fullmatch(text):
-            raise InvalidInput(field, "is not a token", hint="a token is 64 hex digits, as reveal() writes it")
-        return cls(bytes.fromhex(text))
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            hint = "a token is a number, a hyphen and 64 hex digits, as reveal() writes it"
+            raise InvalidInput(field, "is not a token", hint=hint)
+        return cls(bytes.fromhex(found[2]), int(found[1]))
 
     def reveal(self) -> str:
-        """The secret itself, 64 hex digits. Keep it out of logs and messages."""
-        return self._secret.hex()
+        """The fence, a hyphen, and the secret itself in 64 hex digits. Keep it out of logs and messages."""
+        return f"{self.fence}-{self._secret.hex()}"
 
     def __eq__(self, other: object) -> bool:
-        return compare_digest(self._secret, other._secret) if isinstance(other, Token) else NotImplemented
+        if not isinstance(other, Token):
+            return NotImplemented
+        return compare_digest(self._secret, other._secret) and self.fence == other.fence
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -84,7 +93,7 @@ class Token:
         raise TypeError("a token is not pickled by accident: use reveal() and Token.parse()")
 
 
-class Nonce(NamedTuple):
+class Nonce(Struct, frozen=True):
     """What the event of a new lease holds: enough to make its token again, for whoever has the key."""
 
     value: str
@@ -97,9 +106,9 @@ def draw(key: bytes, randomness: bytes | None = None) -> Nonce:
     return Nonce(value, sha256(_secret(key, value)).hexdigest())
 
 
-def derive(key: bytes, nonce: str, expected_digest: str) -> Token:
-    """The token of `nonce`, handed out only if it is the one whose digest the event holds."""
-    token = Token(_secret(key, nonce))
+def derive(key: bytes, nonce: str, expected_digest: str, *, fence: int) -> Token:
+    """The token of `nonce`, handed out only if it is the one whose digest the event at `fence` holds."""
+    token = Token(_secret(key, nonce), fence)
     if not compare_digest(token.digest.encode(), expected_digest.encode()):
         raise Unavailable(
             "the workspace key does not fit this log: it makes another token than the one that was handed out",
@@ -108,9 +117,11 @@ def derive(key: bytes, nonce: str, expected_digest: str) -> Token:
     return token
 
 
+@lru_cache(maxsize=512)  # it is drawn for the event, and then for the answer
 def _secret(key: bytes, nonce: str) -> bytes:
     """HMAC-SHA256, from hashes that have begun with the key: beginning anew each time takes longer than the rest."""
-    inner, outer = (begun.copy() for begun in _begun(key))
+    begun_inner, begun_outer = _begun(key)
+    inner, outer = begun_inner.copy(), begun_outer.copy()
     inner.update(nonce.encode())
     outer.update(inner.digest())
     return outer.digest()

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from coordinator.stores.interface import Snapshot, ViewRow
+from coordinator.stores.interface import Snapshot, ViewColumns, ViewRow
 from events.envelope import Envelope
 from events.jobs import JobAdded, JobRevised
 from events.union import AnyEvent
@@ -17,8 +17,8 @@ from projections.jobs import JOBS, JobRow
 from projections.leases import LEASES, LeaseRow
 from projections.projection import Projection
 from projections.registry import PROJECTIONS
+from projections.replay import fold
 from projections.reservations import RESERVATIONS, ReservationRow
-from projections.tokens import TOKENS, TokenRow
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -27,6 +27,9 @@ _SMALL_PAYLOAD = 1_024
 _SMALL = 1_000  # a view of so few rows is remembered as a whole
 
 _encode = msgspec.json.Encoder().encode
+
+_UNTOUCHED: Any = object()
+"""What stood under a key of a batch that had not changed it before."""
 
 
 class Cached(Generic[R]):
@@ -102,7 +105,7 @@ class RowCache:
     def describe(self, envelope: Envelope) -> None:
         """Keep what a claim of the job will be answered with, unless it is large."""
         event = envelope.event
-        if isinstance(event, JobAdded | JobRevised) and len(bytes(event.payload or b"")) <= _SMALL_PAYLOAD:
+        if isinstance(event, (JobAdded, JobRevised)) and len(bytes(event.payload or b"")) <= _SMALL_PAYLOAD:
             self.described[envelope.position] = event
             if len(self.described) > self._limit:
                 del self.described[next(iter(self.described))]
@@ -118,14 +121,21 @@ class RowCache:
 class Table(Generic[R]):
     """The rows of one projection."""
 
-    __slots__ = ("_cached", "_keys", "_places", "_projection", "_snapshot", "name", "pending")
+    __slots__ = ("_cached", "_done", "_keys", "_places", "_projection", "_snapshot", "name", "pending")
 
-    def __init__(self, projection: Projection[R], snapshot: Snapshot, cached: Cached[R]) -> None:
+    def __init__(
+        self,
+        projection: Projection[R],
+        snapshot: Snapshot,
+        cached: Cached[R],
+        done: list[tuple[Table[Any], str, Any]],
+    ) -> None:
         self.name = projection.name
         self.pending: dict[str, R | None] = {}
         self._projection = projection
         self._snapshot = snapshot
         self._cached = cached
+        self._done = done
         self._keys: list[str] | None = None  # of `pending`, sorted, once somebody looks for a range
         self._places: dict[str, list[tuple[int, str]]] | None = None  # bucket -> (rank, key), once one is scanned
 
@@ -147,11 +157,21 @@ class Table(Generic[R]):
 
     def set(self, key: str, row: R | None) -> None:
         """Change a row for the rest of this batch."""
-        if self._keys is not None and key not in self.pending:
+        before = self.pending.get(key, _UNTOUCHED)
+        self._done.append((self, key, before))
+        if self._keys is not None and before is _UNTOUCHED:
             insort(self._keys, key)
         if self._places is not None:
-            self._move(self._places, key, self.pending.get(key), row)
+            self._move(self._places, key, None if before is _UNTOUCHED else before, row)
         self.pending[key] = row
+
+    def take_back(self, key: str, before: Any) -> None:
+        """Undo the last change of a row."""
+        if before is _UNTOUCHED:
+            del self.pending[key]
+        else:
+            self.pending[key] = before
+        self._keys = self._places = None
 
     def scan(self, bucket: str, *, up_to: int | None = None) -> Iterator[R]:
         """The rows of one bucket by rank, at most `up_to`."""
@@ -195,9 +215,9 @@ class Table(Generic[R]):
             bucket, rank = self._projection.place(row)
             insort(places.setdefault(bucket, []), (rank, key))
 
-    def changes(self) -> tuple[list[ViewRow], list[tuple[str, str]]]:
+    def changes(self) -> tuple[list[ViewColumns], list[tuple[str, str]]]:
         """What to put and what to delete."""
-        put: list[ViewRow] = []
+        put: list[ViewColumns] = []
         gone: list[tuple[str, str]] = []
         name, place = self.name, self._projection.place
         for key, row in self.pending.items():
@@ -205,7 +225,7 @@ class Table(Generic[R]):
                 gone.append((name, key))
             else:
                 bucket, rank = place(row)
-                put.append(ViewRow(name, key, bucket, rank, _encode(row).decode()))
+                put.append((name, key, bucket, rank, _encode(row).decode()))
         return put, gone
 
     def _all_keys(self) -> list[str] | None:
@@ -264,28 +284,34 @@ def _between(keys: list[str], low: str, high: str | None) -> list[str]:
 class Views:
     """One table a projection, over one snapshot."""
 
-    __slots__ = ("_snapshot", "by_name", "dependents", "jobs", "leases", "reservations", "tables", "tokens")
+    __slots__ = ("_done", "_snapshot", "by_name", "dependents", "jobs", "leases", "reservations", "tables")
 
     def __init__(self, snapshot: Snapshot, cache: RowCache | None = None) -> None:
         cached = (cache or RowCache()).tables
         self._snapshot = snapshot
-        self.jobs: Table[JobRow] = Table(JOBS, snapshot, cached["jobs"])
-        self.leases: Table[LeaseRow] = Table(LEASES, snapshot, cached["leases"])
-        self.tokens: Table[TokenRow] = Table(TOKENS, snapshot, cached["tokens"])
-        self.reservations: Table[ReservationRow] = Table(RESERVATIONS, snapshot, cached["reservations"])
-        self.dependents: Table[DependentRow] = Table(DEPENDENTS, snapshot, cached["dependents"])
+        self._done: list[tuple[Table[Any], str, Any]] = []  # what one command has changed, and what stood there
+        self.jobs: Table[JobRow] = Table(JOBS, snapshot, cached["jobs"], self._done)
+        self.leases: Table[LeaseRow] = Table(LEASES, snapshot, cached["leases"], self._done)
+        self.reservations: Table[ReservationRow] = Table(RESERVATIONS, snapshot, cached["reservations"], self._done)
+        self.dependents: Table[DependentRow] = Table(DEPENDENTS, snapshot, cached["dependents"], self._done)
         self.tables: tuple[Table[Any], ...] = (
             self.jobs,
             self.leases,
-            self.tokens,
             self.reservations,
             self.dependents,
         )
         self.by_name: dict[str, Table[Any]] = {table.name: table for table in self.tables}
 
-    def row(self, view: str, key: str) -> Any:
-        """The row of any view, as a fold needs it."""
-        return self.by_name[view].get(key)
+    def evolve(self, envelopes: Iterable[Envelope]) -> None:
+        """Fold events into the rows, all of them or none."""
+        self._done.clear()
+        try:
+            for envelope in envelopes:
+                fold(envelope, self.by_name)
+        except BaseException:
+            for table, key, before in reversed(self._done):
+                table.take_back(key, before)
+            raise
 
     def fetch(self, wanted: Iterable[tuple[str, str]]) -> None:
         """Read the rows of these (view, key) that are not known yet, all at once."""

@@ -17,6 +17,8 @@ from copy import copy
 from itertools import takewhile
 from queue import Empty, SimpleQueue
 
+from msgspec.structs import replace
+
 from coordinator.calls import Call, CommandRecord, error_for, outcome_name, stands
 from coordinator.commands import type_of
 from coordinator.errors import Busy, Closed, CoordinatorError, Unavailable
@@ -137,7 +139,7 @@ class Writer:
         done: Callable[[Outcome], None] | None = None,
     ) -> Call:
         asked_at = time.monotonic()
-        return Call(request, asked_at + self._timeout_s, asked_at, future, done)
+        return Call(request, asked_at + self._timeout_s, asked_at, future, done, asked_at)
 
     def _put(self, call: Call) -> None:
         with self._ending:
@@ -273,7 +275,7 @@ class Writer:
             if isinstance(outcome.error, Refused):
                 outcome.error.position = None
         self._batch = [call for call in self._batch if not any(call is answered for answered, _ in told)]
-        self._answer([call for call, _ in told], [outcome._replace(position=None) for _, outcome in told])
+        self._answer([call for call, _ in told], [replace(outcome, position=None) for _, outcome in told])
 
     def _put_back(self) -> None:
         """What was drawn waits again, before all others."""

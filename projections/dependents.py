@@ -30,11 +30,12 @@ def _key(dependency: str, job: str) -> str:
 
 
 def _defined(event: JobAdded | JobRevised, envelope: Envelope, get: Get[DependentRow]) -> Changes[DependentRow]:
-    if isinstance(event, JobRevised):
-        for dependency in event.dropped:
-            yield _key(dependency, event.job), None
-    for dependency in event.depends_on:
-        yield _key(dependency, event.job), DependentRow(dependency=dependency, job=event.job)
+    dropped = event.dropped if isinstance(event, JobRevised) else ()
+    gone = [(_key(dependency, event.job), None) for dependency in dropped]
+    return gone + [
+        (_key(dependency, event.job), DependentRow(dependency=dependency, job=event.job))
+        for dependency in event.depends_on
+    ]
 
 
 DEPENDENTS = Projection(

@@ -1,6 +1,7 @@
 """One row a subject: its latest lease, and how it ended.
 
-The row stays after the end, so that a token that comes too late can be told why: superseded, lapsed or ended.
+The row stays after the end, so that a token that comes too late can be told why: superseded, lapsed or ended. When a
+lease is followed by another, its row moves to the digest of its token: old tokens must be recognised too.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Chang
         lease_until=event.lease_until,
         paths=event.paths,
     )
-    return ((row.subject, row),)
+    before = get(row.subject)
+    return ((row.subject, row),) if before is None else ((row.subject, row), (before.token_digest, before))
 
 
 def _changed(evolve: Callable[[Any, LeaseRow], LeaseRow]) -> Fold[LeaseRow]:

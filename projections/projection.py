@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -15,8 +15,8 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 Get = Callable[[str], Row | None]
 """Gives the row that stands under a key now."""
 
-Changes = Iterable[tuple[str, Row | None]]
-"""Keys with their new rows; None removes one."""
+Changes = Sequence[tuple[str, Row | None]]
+"""Keys with their new rows; None removes one. All are there before the first takes effect."""
 
 Fold = Callable[[Any, Envelope, Get[Row]], Changes[Row]]
 """A pure function of one event, its envelope and the rows before it."""

@@ -10,15 +10,14 @@ from projections.jobs import JOBS
 from projections.leases import LEASES
 from projections.projection import Fold, Projection
 from projections.reservations import RESERVATIONS
-from projections.tokens import TOKENS
 
-PROJECTIONS: tuple[Projection[Any], ...] = (JOBS, LEASES, TOKENS, RESERVATIONS, DEPENDENTS)
+PROJECTIONS: tuple[Projection[Any], ...] = (JOBS, LEASES, RESERVATIONS, DEPENDENTS)
 
-FOLDS_VERSION = 1
+FOLDS_VERSION = 2
 """Rises with every change of a fold or a row: stored views of an older one are rebuilt."""
 
-FOLDS: dict[type[AnyEvent], tuple[tuple[Projection[Any], Fold[Any]], ...]] = {
-    event: tuple((projection, projection.folds[event]) for projection in PROJECTIONS if event in projection.folds)
+FOLDS: dict[type[AnyEvent], tuple[tuple[str, Fold[Any]], ...]] = {
+    event: tuple((projection.name, projection.folds[event]) for projection in PROJECTIONS if event in projection.folds)
     for event in AnyEvent.__args__  # type: ignore[attr-defined]
 }
-"""For each type of event the projections that it changes, with their functions."""
+"""For each type of event the views that it changes, with the functions that do it."""

@@ -2,62 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from events.envelope import Envelope
 from projections.registry import FOLDS, PROJECTIONS
 
-Rows = dict[str, dict[str, Any]]
-"""view -> key -> row"""
-
 Stored = tuple[str, int, str]
 """Bucket, rank and body of a row as a store keeps it."""
 
 
-def fold(envelopes: Iterable[Envelope], row: Callable[[str, str], Any]) -> dict[tuple[str, str], Any]:
-    """The rows that these events change, by (view, key); None for one that goes.
+class Keyed(Protocol):
+    """The rows of one view, for a fold to read and change."""
 
-    Args:
-        envelopes: events in order; each sees what those before it changed.
-        row: the row that stands under (view, key) before them, or None.
-    """
-    changes: dict[tuple[str, str], Any] = {}
-    for envelope in envelopes:
-        event = envelope.event
-        for projection, change in FOLDS[type(event)]:
-            view = projection.name
-            get = _over(changes, view, row) if changes else partial(row, view)
-            for key, changed in list(change(event, envelope, get)):
-                changes[view, key] = changed
-    return changes
+    def get(self, key: str, /) -> Any: ...
+
+    def set(self, key: str, row: Any) -> None:
+        """Put a row under a key; None removes what stands there."""
+        ...
 
 
-def _over(changes: Mapping[tuple[str, str], Any], view: str, row: Callable[[str, str], Any]) -> Callable[[str], Any]:
-    """What gives a row as the changes leave it."""
+class KeyedRows(dict[str, Any]):
+    """The rows of one view by key, and nothing more."""
 
-    def get(key: str) -> Any:
-        place = view, key
-        return changes[place] if place in changes else row(view, key)
+    def set(self, key: str, row: Any) -> None:
+        if row is None:
+            self.pop(key, None)
+        else:
+            self[key] = row
 
-    return get
+
+Rows = dict[str, KeyedRows]
+"""view -> key -> row"""
+
+
+def fold(envelope: Envelope, views: Mapping[str, Keyed]) -> None:
+    """Change the rows of all views as one event says."""
+    event = envelope.event
+    for view, change in FOLDS[type(event)]:
+        keyed = views[view]
+        for key, row in change(event, envelope, keyed.get):
+            keyed.set(key, row)
 
 
 def replay(envelopes: Iterable[Envelope], rows: Rows | None = None) -> Rows:
     """All rows after these events, folded one by one from nothing or from the `rows` given (which are changed)."""
-    rows = {projection.name: {} for projection in PROJECTIONS} if rows is None else rows
+    rows = {projection.name: KeyedRows() for projection in PROJECTIONS} if rows is None else rows
     for envelope in envelopes:
-        event = envelope.event
-        for projection, change in FOLDS[type(event)]:
-            view = rows[projection.name]
-            for key, changed in list(change(event, envelope, view.get)):
-                if changed is None:
-                    view.pop(key, None)
-                else:
-                    view[key] = changed
+        fold(envelope, rows)
     return rows
 
 

@@ -39,11 +39,14 @@ def _claimed(event: JobClaimed, envelope: Envelope, get: Get[ReservationRow]) ->
 
 
 def _reserved(event: JobReserved, envelope: Envelope, get: Get[ReservationRow]) -> Changes[ReservationRow]:
-    for path in event.absorbed:
-        yield path_key(path), None
-    for path in event.added:
-        row = ReservationRow(path=path, job=event.job, worker=envelope.actor or "", attempt=event.attempt)
-        yield path_key(path), row
+    gone = [(path_key(path), None) for path in event.absorbed]
+    return gone + [
+        (
+            path_key(path),
+            ReservationRow(path=path, job=event.job, worker=envelope.actor or "", attempt=event.attempt),
+        )
+        for path in event.added
+    ]
 
 
 def _freed(event: AttemptEnded | JobCancelled, envelope: Envelope, get: Get[ReservationRow]) -> Changes[ReservationRow]:

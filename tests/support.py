@@ -13,6 +13,7 @@ from coordinator.execute import Journal, commit
 from coordinator.request import Outcome, Request
 from coordinator.stores.interface import LogRow, Store
 from coordinator.stores.memory import MemoryStore
+from coordinator.tokens import Token
 from events.codec import chain
 from projections.registry import PROJECTIONS
 from projections.replay import Stored, compare, replay
@@ -84,3 +85,8 @@ def digests(workspace: bytes, log: Sequence[LogRow]) -> list[bytes]:
         digest = chain(digest, row[:-1])
         found.append(digest)
     return found
+
+
+def secret_of(token: Token) -> str:
+    """The secret of a token in hex, without the fence before it."""
+    return token.reveal().partition("-")[2]

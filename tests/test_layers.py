@@ -46,9 +46,10 @@ LAYERS: dict[str, list[str]] = {
     "journey": [
         "coordinator.envelopes",
         "coordinator.execute",
-        "coordinator.request",
         "coordinator.rebuild",
         "coordinator.refusal_limit",
+        "coordinator.request",
+        "coordinator.resuming",
         "coordinator.seen",
     ],
     "rules": ["coordinator.answers", "coordinator.decisions", "coordinator.decisions.*", "coordinator.views"],

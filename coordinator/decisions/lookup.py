@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hmac import compare_digest
+
 from coordinator.commands import VersionedCommand
 from coordinator.decisions.moment import Moment
 from coordinator.refusals import (
@@ -52,14 +54,16 @@ def hold(subject: str, token_digest: str, views: Views, moment: Moment) -> Lease
 
     A token that somebody else was granted, or that belongs to another subject, is as good as none.
     """
-    token = views.tokens.get(token_digest)
-    if token is None or token.actor != moment.actor or token.subject != subject:
-        raise TokenUnknown(subject)
     lease = views.leases.get(subject)
     if lease is None:
         raise TokenUnknown(subject)
-    if lease.attempt != token.attempt:
-        raise TokenSuperseded(subject, attempt=token.attempt, current=lease.attempt, holder=lease.actor)
+    if not compare_digest(lease.token_digest.encode(), token_digest.encode()):
+        earlier = views.leases.get(token_digest)
+        if earlier is None or earlier.subject != subject or earlier.actor != moment.actor:
+            raise TokenUnknown(subject)
+        raise TokenSuperseded(subject, attempt=earlier.attempt, current=lease.attempt, holder=lease.actor)
+    if lease.actor != moment.actor:
+        raise TokenUnknown(subject)
     if lease.ended == "lapsed":
         raise LeaseLapsed(subject, attempt=lease.attempt, lease_until=lease.lease_until)
     if lease.ended is not None:

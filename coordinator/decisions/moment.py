@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from msgspec import Struct
 
 from coordinator.tokens import Nonce
 
 T = TypeVar("T")
 
 
-class Moment(NamedTuple):
+class Moment(Struct, frozen=True):
     """Who asks, and when. Everything that is not a rule comes in here.
 
     Attributes:

@@ -35,6 +35,10 @@ class LogRow(NamedTuple):
     digest: bytes
 
 
+LogColumns = tuple[int, int, str, str, str | None, str | None, str | None, str | None, bytes | None, int, str, bytes]
+"""What a `LogRow` holds, for who writes many and reads none back."""
+
+
 class ViewRow(NamedTuple):
     """One row of one projection. `bucket` and `rank` say how it is scanned; `body` is JSON text.
 
@@ -46,6 +50,10 @@ class ViewRow(NamedTuple):
     bucket: str
     rank: int
     body: str
+
+
+ViewColumns = tuple[str, str, str, int, str]
+"""What a `ViewRow` holds."""
 
 
 class Head(NamedTuple):
@@ -111,7 +119,7 @@ class Snapshot(Protocol):
 class Transaction(Snapshot, Protocol):
     """A snapshot that may also be changed. Everything takes effect together, or nothing does."""
 
-    def append(self, rows: Sequence[LogRow], head: Head) -> None:
+    def append(self, rows: Sequence[LogColumns], head: Head) -> None:
         """Add events at the end of the log and move the head there."""
         ...
 
@@ -119,7 +127,7 @@ class Transaction(Snapshot, Protocol):
         """Remove all view rows."""
         ...
 
-    def put(self, rows: Sequence[ViewRow]) -> None:
+    def put(self, rows: Sequence[ViewColumns]) -> None:
         """Insert or replace view rows."""
         ...
 

@@ -11,7 +11,17 @@ from itertools import islice
 from typing import NoReturn, TypeVar
 
 from coordinator.errors import Closed
-from coordinator.stores.interface import FORMAT, Head, LogRow, RowExists, Snapshot, Transaction, ViewRow
+from coordinator.stores.interface import (
+    FORMAT,
+    Head,
+    LogColumns,
+    LogRow,
+    RowExists,
+    Snapshot,
+    Transaction,
+    ViewColumns,
+    ViewRow,
+)
 
 T = TypeVar("T")
 
@@ -101,8 +111,8 @@ class _Contents:
         for view, key, old in reversed(self.replaced):
             self.view(view).set(key, old)
 
-    def append(self, rows: Sequence[LogRow], head: Head) -> None:
-        for row in rows:
+    def append(self, rows: Sequence[LogColumns], head: Head) -> None:
+        for row in map(LogRow._make, rows):
             if row.position != len(self.log) + 1:
                 self.fail(f"position {row.position} after {len(self.log)}")
             if row.receipt is not None:
@@ -116,8 +126,8 @@ class _Contents:
     def clear_views(self) -> None:
         self.delete([(view, key) for view, of in self.views.items() for key in of.rows])
 
-    def put(self, rows: Sequence[ViewRow]) -> None:
-        for row in rows:
+    def put(self, rows: Sequence[ViewColumns]) -> None:
+        for row in map(ViewRow._make, rows):
             self.replaced.append((row.view, row.key, self.view(row.view).set(row.key, row)))
 
     def delete(self, keys: Sequence[tuple[str, str]]) -> None:

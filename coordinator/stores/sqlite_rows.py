@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Final
 
 from coordinator.errors import Closed, Unavailable
-from coordinator.stores.interface import Head, LogRow, RowExists, ViewRow
+from coordinator.stores.interface import Head, LogColumns, LogRow, RowExists, ViewColumns, ViewRow
 
 _LARGEST_PIECE: Final = 256
 _LOG_COLUMNS: Final = ", ".join(LogRow._fields)
@@ -175,7 +175,7 @@ class SqliteTransaction(SqliteSnapshot):
 
     written = 0
 
-    def append(self, rows: Sequence[LogRow], head: Head) -> None:
+    def append(self, rows: Sequence[LogColumns], head: Head) -> None:
         self.written += len(rows) + 1
         self._in_pieces(_APPEND, rows)
         self._all(_SET_HEAD, head)
@@ -184,7 +184,7 @@ class SqliteTransaction(SqliteSnapshot):
         self.written += 1
         self._all("DELETE FROM views")
 
-    def put(self, rows: Sequence[ViewRow]) -> None:
+    def put(self, rows: Sequence[ViewColumns]) -> None:
         self.written += len(rows)
         self._in_pieces(_PUT, rows)
 

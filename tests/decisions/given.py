@@ -13,7 +13,6 @@ from coordinator import commands
 from coordinator.commands import AnyCommand, Shown
 from coordinator.decisions.decide import decide
 from coordinator.decisions.moment import Moment
-from coordinator.execute import evolve
 from coordinator.refusals import Refused
 from coordinator.stores.interface import Snapshot
 from coordinator.stores.memory import MemoryStore
@@ -42,7 +41,7 @@ class Rules:
             self.position += 1
             actor = getattr(event, "worker", by)
             envelope = Envelope(self.position, at, actor, None, None, None, None, self.position, event)
-            evolve(self.views, [envelope])
+            self.views.evolve([envelope])
 
     def when(
         self, command: AnyCommand, by: str = "ada", *, now: int = NOW, candidate: str | None = None

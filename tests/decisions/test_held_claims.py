@@ -103,6 +103,19 @@ def test_a_token_is_valid_only_for_the_job_that_it_was_granted_for(rules: Rules,
 
 
 @every_write
+def test_an_old_token_is_unknown_to_another_job_and_to_another_actor(rules: Rules, write: str) -> None:
+    rules.given(added("index"), claimed("index", token_digest=token("parser", 7)), lapsed("index"))
+    rules.given(claimed("index", version=4, attempt=2), added("parser"), claimed("parser"), lapsed("parser"))
+    rules.given(claimed("parser", version=4, attempt=2))
+
+    other_job = rules.refusal(WRITES[write]("parser", 7))
+    other_actor = rules.refusal(WRITES[write]("parser", 1), by="bob")
+
+    assert (other_job.code, other_job.values) == ("token_unknown", {"subject": "job/parser"})
+    assert (other_actor.code, other_actor.values) == ("token_unknown", {"subject": "job/parser"})
+
+
+@every_write
 def test_a_token_for_a_job_that_does_not_exist_is_unknown(rules: Rules, write: str) -> None:
     refusal = rules.refusal(WRITES[write]("parser", 1))
 

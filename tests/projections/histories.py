@@ -11,7 +11,6 @@ from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import decide
 from coordinator.decisions.moment import Moment
-from coordinator.execute import evolve
 from coordinator.refusals import Refused
 from coordinator.tokens import Nonce
 from coordinator.views import Views
@@ -107,7 +106,7 @@ class History:
             Envelope(first + index, self._now, actor, None, None, None, None, first, event)
             for index, event in enumerate(events)
         ]
-        evolve(self._views, envelopes)
+        self._views.evolve(envelopes)
         self.envelopes += envelopes
         for event in events:
             if isinstance(event, ask.jobs.JobClaimed):

@@ -18,7 +18,6 @@ from projections.leases import LEASES, LeaseRow
 from projections.registry import FOLDS, PROJECTIONS
 from projections.replay import Rows, replay
 from projections.reservations import ReservationRow
-from projections.tokens import TokenRow
 from tests.decisions.given import (
     LEASE,
     NOW,
@@ -364,10 +363,10 @@ def test_every_token_ever_granted_is_recognised_also_long_after() -> None:
         accepted("parser", version=6, attempt=2),
     )
 
-    assert rows["tokens"] == {
-        token("parser", 1): TokenRow(subject="job/parser", actor="ada", attempt=1),
-        token("parser", 2): TokenRow(subject="job/parser", actor="bob", attempt=2),
-    }
+    latest, earlier = rows["leases"]["job/parser"], rows["leases"][token("parser", 1)]
+    assert (latest.actor, latest.attempt, latest.token_digest) == ("bob", 2, token("parser", 2))
+    assert (earlier.actor, earlier.attempt, earlier.token_digest) == ("ada", 1, token("parser", 1))
+    assert (earlier.subject, earlier.ended) == ("job/parser", "failed")
 
 
 # Reservations

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from events.envelope import Envelope
 from projections.registry import FOLDS, PROJECTIONS
-from projections.replay import Difference, Rows, Stored, as_stored, compare, fold, replay
+from projections.replay import Difference, KeyedRows, Rows, Stored, as_stored, compare, fold, replay
 from tests.decisions.given import NOW, added, claimed, submitted
 from tests.projections.histories import HISTORIES
 
@@ -33,11 +33,32 @@ def stored(rows: Rows) -> dict[tuple[str, str], Stored]:
 
 def through_store(bodies: dict[tuple[str, str], Stored]) -> Rows:
     """Rows as they come back from a store."""
-    rows: Rows = {projection.name: {} for projection in PROJECTIONS}
+    rows: Rows = {projection.name: KeyedRows() for projection in PROJECTIONS}
     decoders = {projection.name: projection.decode for projection in PROJECTIONS}
     for (view, key), (_, _, body) in bodies.items():
         rows[view][key] = decoders[view](body)
     return rows
+
+
+class Over:
+    """The rows of a view as changes leave them, which are kept apart."""
+
+    def __init__(self, rows: KeyedRows) -> None:
+        self._rows = rows
+        self.changes: dict[str, Any] = {}
+
+    def get(self, key: str) -> Any:
+        return self.changes[key] if key in self.changes else self._rows.get(key)
+
+    def set(self, key: str, row: Any) -> None:
+        self.changes[key] = row
+
+
+def changed_by(envelopes: Iterable[Envelope], rows: Rows) -> dict[tuple[str, str], Any]:
+    over = {view: Over(keyed) for view, keyed in rows.items()}
+    for envelope in envelopes:
+        fold(envelope, over)
+    return {(view, key): row for view, keyed in over.items() for key, row in keyed.changes.items()}
 
 
 # Replaying
@@ -46,7 +67,7 @@ def through_store(bodies: dict[tuple[str, str], Stored]) -> Rows:
 def test_a_log_without_events_leaves_no_rows() -> None:
     rows = replay([])
 
-    assert rows == {"jobs": {}, "leases": {}, "tokens": {}, "reservations": {}, "dependents": {}}
+    assert rows == {"jobs": {}, "leases": {}, "reservations": {}, "dependents": {}}
 
 
 def test_each_event_sees_what_those_before_it_left() -> None:
@@ -61,7 +82,7 @@ def test_a_fold_names_only_the_rows_that_changed_and_those_that_are_gone() -> No
     before = replay(enveloped(EVENTS[:2]))
     [*_, last] = enveloped(EVENTS)
 
-    changes = fold([last], lambda view, key: before[view].get(key))
+    changes = changed_by([last], before)
 
     assert {place: row is not None for place, row in changes.items()} == {
         ("jobs", "parser"): True,
@@ -74,7 +95,7 @@ def test_a_fold_leaves_the_rows_before_it_as_they_were() -> None:
     before = replay(enveloped(EVENTS[:2]))
     copy = deepcopy(before)
 
-    fold(enveloped(EVENTS)[2:], lambda view, key: before[view].get(key))
+    changed_by(enveloped(EVENTS)[2:], before)
 
     assert before == copy
 
@@ -102,7 +123,7 @@ def test_folding_batch_by_batch_over_stored_rows_comes_to_the_same_as_replaying(
     bodies: dict[tuple[str, str], Stored] = {}
     for begin, end in zip([0, *cuts], [*cuts, len(history)], strict=True):
         before = through_store(bodies)
-        changes = fold(history[begin:end], lambda view, key, before=before: before[view].get(key))
+        changes = changed_by(history[begin:end], before)
         bodies.update({place: as_stored(place[0], row) for place, row in changes.items() if row is not None})
         for place in [place for place, row in changes.items() if row is None]:
             bodies.pop(place, None)
@@ -125,18 +146,12 @@ def test_a_removed_reservation_was_there(history: list[Envelope]) -> None:
     rows = replay([])
     for envelope in history:
         before = set(rows["reservations"])
-        gone = {
-            key for (view, key), row in fold([envelope], _getter(rows)).items() if view == "reservations" and not row
-        }
+        gone = {key for (view, key), row in changed_by([envelope], rows).items() if view == "reservations" and not row}
         assert gone <= before
         replay([envelope], rows)
 
     live = {row.subject for row in rows["leases"].values() if row.ended is None}
     assert {f"job/{row.job}" for row in rows["reservations"].values()} <= live
-
-
-def _getter(rows: Rows) -> Any:
-    return lambda view, key: rows[view].get(key)
 
 
 def test_the_histories_that_are_tried_hold_every_type_of_event() -> None:

@@ -375,11 +375,12 @@ async def test_a_token_is_worth_nothing_in_another_actors_hand(ada: Agent, bob: 
     assert (await coordinator.job("parser")).worker == "ada"
 
 
-async def test_a_token_that_nobody_was_given_opens_nothing(ada: Agent):
+@pytest.mark.parametrize("fence", [1, 2, 999])
+async def test_a_token_that_nobody_was_given_opens_nothing(fence: int, ada: Agent):
     await claimed(ada)
 
     with pytest.raises(TokenUnknown):
-        await ada.resume("ab" * 32)
+        await ada.resume(f"{fence}-{'ab' * 32}")
 
 
 async def test_what_is_over_cannot_be_resumed(ada: Agent, bob: Agent, coordinator: Coordinator, clock: ManualClock):
