@@ -30,7 +30,7 @@ from coordinator.refusals import ReceiptConflict, Refused
 from coordinator.request import Outcome, Request
 from coordinator.stores.interface import GENESIS, Head, LogColumns, LogRow, Store, Transaction, TurnTaken, ViewColumns
 from coordinator.tokens import draw
-from coordinator.views import RowCache, Views
+from coordinator.views import NEVER, RowCache, Views
 from events.codec import chain, encode
 from events.codec import type_of as event_type
 from events.commands import CommandRefused
@@ -119,8 +119,13 @@ class Batch:
 
     def lapse_due(self) -> None:
         """Record every lease that has run out, before anybody decides anything."""
+        cache = self._journal.cache
+        if self._now < cache.quiet_until:
+            return
         for lease in due(self._views, self._now):
             self._append(self._enclosed([lapse(lease, self._views)], None), None)
+        first = next(self._views.leases.scan("live"), None)
+        cache.quiet_until = NEVER if first is None else first.lease_until
 
     def fetch(self, requests: Sequence[Request]) -> None:
         """Read what the commands will look at first, all at once: each statement lets other threads take over."""

@@ -26,6 +26,9 @@ _PAGE = 64
 _SMALL_PAYLOAD = 1_024
 _SMALL = 1_000  # a view of so few rows is remembered as a whole
 
+NEVER = 2**63
+"""Later than any log time."""
+
 _encode = msgspec.json.Encoder().encode
 
 _UNTOUCHED: Any = object()
@@ -81,11 +84,16 @@ class RowCache:
     """Decoded rows that stay true while nobody else commits. Bounded.
 
     It belongs to one writer. `valid_at` names the state of the store that it fits; at any other it is emptied.
+
+    Attributes:
+        described: small events that describe a job, by position.
+        quiet_until: no live lease falls due before this log time, in µs; 0 if that is not known.
     """
 
     def __init__(self, limit: int = 20_000) -> None:
         self.tables: dict[str, Cached[Any]] = {projection.name: Cached() for projection in PROJECTIONS}
-        self.described: dict[int, AnyEvent] = {}  # position -> a small event that describes a job
+        self.described: dict[int, AnyEvent] = {}
+        self.quiet_until = 0
         self._limit = limit
         self._valid_at: tuple[int, int, bytes] | None = None
 
@@ -100,6 +108,9 @@ class RowCache:
         """Take over what a committed batch changed."""
         for table in views.tables:
             self.tables[table.name].merge(table.pending, self._limit)
+        for lease in views.leases.pending.values():
+            if lease is not None and lease.ended is None and lease.lease_until < self.quiet_until:
+                self.quiet_until = lease.lease_until
         self._valid_at = (generation, position, digest)
 
     def describe(self, envelope: Envelope) -> None:
@@ -115,6 +126,7 @@ class RowCache:
         for table in self.tables.values():
             table.clear()
         self.described.clear()
+        self.quiet_until = 0
         self._valid_at = None
 
 

@@ -59,7 +59,7 @@ def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Chang
         lease_until=event.lease_until,
         paths=event.paths,
     )
-    before = get(row.subject)
+    before = get(row.subject) if event.attempt > 1 else None
     return ((row.subject, row),) if before is None else ((row.subject, row), (before.token_digest, before))
 
 

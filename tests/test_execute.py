@@ -705,6 +705,33 @@ def test_a_worker_that_comes_back_a_microsecond_before_the_end_of_its_lease_is_i
     assert outcome.error is None
 
 
+def test_a_lease_that_is_shorter_than_those_before_it_lapses_at_its_own_end(
+    work: Workspace, clock: ManualClock
+) -> None:
+    for job, lease_s in (("long", 100), ("short", 10)):
+        work.do("ada", add(job))
+        work.do("ada", commands.ClaimJob(job=job, version=1, lease_us=lease_s * 1_000_000))
+        work.batch()
+    clock.advance(10)
+
+    work.batch()
+
+    assert work.types(after=4) == ["job.lapsed"]
+    assert work.log(after=4)[0].stream == "job/short"
+
+
+def test_a_lease_that_another_process_granted_lapses_too(work: Workspace, clock: ManualClock) -> None:
+    other = Workspace(work.store, clock)
+    work.do("ada", add("parser"))
+    work.batch()
+    other.do("bob", claim("parser"))
+    clock.advance(LEASE_S)
+
+    work.batch()
+
+    assert work.types(after=2) == ["job.lapsed"]
+
+
 def test_an_empty_batch_records_the_lapses_that_are_due(work: Workspace, clock: ManualClock) -> None:
     work.batch(*[work.request("ada", add(job, paths=(job,))) for job in ("a", "b", "c")])
     work.batch(work.request("ada", claim("a", lease_s=20)), work.request("ada", claim("b", lease_s=10)))
