@@ -66,6 +66,9 @@ _HINTS: Final = {
 }
 
 
+_OVER: Final = Closed("the transaction is over")
+
+
 class SqliteSnapshot:
     """See `interface.Snapshot`.
 
@@ -138,7 +141,7 @@ class SqliteSnapshot:
 
     def end(self) -> None:
         """Whoever kept it can't use it any more."""
-        self.failure = Closed("the transaction is over")
+        self.failure = _OVER
 
     def _in_pieces(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
         """Run the statement with many rows at a time.
@@ -159,7 +162,7 @@ class SqliteSnapshot:
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)
         try:
             return self._execute(sql, values).fetchall()
         except sqlite3.Error as error:
