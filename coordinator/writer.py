@@ -208,7 +208,7 @@ class Writer:
 
         try:
             if self._broken:
-                store.reopen()
+                store.reopen(self._still_wanted)
                 self._broken = False
             outcomes = commit(store, draw_batch, self._journal, still_wanted=self._still_wanted)
         except TurnTaken as taken:

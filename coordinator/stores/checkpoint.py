@@ -7,7 +7,6 @@ told to lock writers out, so a second connection does it while the first one hol
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
 from typing import Final
 
 from coordinator.stores.sqlite_file import connect
@@ -34,6 +33,7 @@ class Checkpoints:
         self._writer = writer
         self._helper = connect(path)
         self._unnoted = 0
+        self.failure: sqlite3.Error | None = None
 
     def count(self, rows: int) -> bool:
         """Before a commit of so many rows: whether a checkpoint is due after it. Only with the turn held."""
@@ -49,14 +49,17 @@ class Checkpoints:
     def run(self) -> bool:
         """Move the log into the database; returns whether all of it arrived. Only with the turn held.
 
-        A checkpoint that fails loses nothing: the next one does it all again.
+        A checkpoint that fails loses nothing: the next one does it all again. Why it failed is kept in `failure`.
         """
         since, due = self._turn.read_note()
         pages = moved = -1
-        with suppress(sqlite3.Error):
+        self.failure = None
+        try:
             pages, moved = self._checkpoint()
             fitting = since * _WANTED_PAGES // max(pages, 1)
             due = min(max(fitting, _FEWEST_ROWS), 2 * (due or _FIRST_ROWS), _MOST_ROWS)
+        except sqlite3.Error as error:
+            self.failure = error
         self._turn.write_note(0, due)
         return 0 <= pages == moved
 

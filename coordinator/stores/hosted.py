@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coordinator.stores.sqlite_file import CONNECT, uri_of
+from coordinator.stores.sqlite_file import CONNECT, reaching, uri_of
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -26,10 +26,15 @@ class HostedConnection(sqlite3.Connection):
 
 
 async def host(path: str) -> aiosqlite.Connection:
-    """Open the existing file at `path` (see `locate`) on a thread of its own."""
+    """Open the existing file at `path` (see `locate`) on a thread of its own.
+
+    Raises:
+        Unavailable: it is not there any more, or cannot be reached.
+    """
     import aiosqlite
 
-    return await aiosqlite.connect(uri_of(path), factory=HostedConnection, **CONNECT)
+    with reaching(path):
+        return await aiosqlite.connect(uri_of(path), factory=HostedConnection, **CONNECT)
 
 
 async def run_on(hosted: aiosqlite.Connection, function: Callable[[sqlite3.Connection], T]) -> T:

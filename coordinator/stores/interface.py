@@ -178,7 +178,7 @@ class Store(Protocol):
         Raises:
             TurnTaken: nothing was begun.
             Unavailable: nothing was applied.
-            CommitUnknown: COMMIT failed; `reopen()` and look.
+            CommitUnknown: COMMIT failed, and nobody knows whether it took effect; `reopen()` and look.
         """
         ...
 
@@ -190,8 +190,14 @@ class Store(Protocol):
         """Whether somebody else committed since the last call; cheap enough to ask every few milliseconds."""
         ...
 
-    def reopen(self) -> None:
-        """Close and open anew, after `CommitUnknown`."""
+    def reopen(self, still_wanted: Callable[[], bool] | None = None) -> None:
+        """Close and open anew, after `CommitUnknown`, and make sure that what is there now stays.
+
+        `still_wanted` is asked as in `write`; without it, waiting ends after a few seconds.
+
+        Raises:
+            TurnTaken, Unavailable: it is not usable yet; reopen it again.
+        """
         ...
 
     def close(self) -> None: ...

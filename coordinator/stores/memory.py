@@ -231,7 +231,7 @@ class MemoryStore:
         """Nobody else can reach it."""
         return False
 
-    def reopen(self) -> None:
+    def reopen(self, still_wanted: Callable[[], bool] | None = None) -> None:
         pass
 
     def close(self) -> None:

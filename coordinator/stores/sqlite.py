@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 from coordinator.errors import Closed, Unavailable
 from coordinator.stores.checkpoint import Checkpoints
 from coordinator.stores.interface import CommitUnknown, Transaction, TurnTaken
-from coordinator.stores.sqlite_file import locate, prepare, reaching
+from coordinator.stores.sqlite_file import locate, prepare, reaching, refused_by_system
 from coordinator.stores.sqlite_reader import SqliteReader
-from coordinator.stores.sqlite_rows import SqliteTransaction, explain, is_locked
+from coordinator.stores.sqlite_rows import SqliteTransaction, explain, hint_for, is_full, is_locked
 from coordinator.stores.turn import Turn, lock_holder, patience, pause
 
 __all__ = ["SqliteReader", "SqliteStore"]
@@ -67,10 +67,11 @@ class SqliteStore(SqliteReader):
         finally:
             self._turn.give_back()
 
-    def reopen(self) -> None:
-        super().reopen()
+    def reopen(self, still_wanted: Callable[[], bool] | None = None) -> None:
+        still_wanted = still_wanted or patience()
+        super().reopen(still_wanted)
         self._unusable = Unavailable("SQLite's log could not be secured", hint="reopen the store again")
-        self._secure()
+        self._secure(still_wanted)
         self._unusable = None
 
     def close(self) -> None:
@@ -97,7 +98,7 @@ class SqliteStore(SqliteReader):
         try:
             self._turn.take(still_wanted)
         except OSError as error:
-            raise Unavailable(f"{self._turn.path}: {error.strerror}", hint="put the folder back") from error
+            raise refused_by_system(self._turn.path, error) from error
 
     def _begin_writing(self, still_wanted: Callable[[], bool]) -> None:
         self._check_file()
@@ -121,29 +122,38 @@ class SqliteStore(SqliteReader):
         try:
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if is_locked(error) and self._connection.in_transaction:
+            # Without room the transaction's last page, which makes it count, was not written: it is rolled back.
+            if is_full(error) or (is_locked(error) and self._connection.in_transaction):
                 raise explain(error) from error
             self._unusable = Unavailable("the last commit failed", hint="reopen the store and see whether it applied")
             raise CommitUnknown(str(error)) from error
         return checkpoint
 
-    def _secure(self) -> None:
+    def _secure(self, still_wanted: Callable[[], bool]) -> None:
         """What a failed flush left in the log may be in the system's memory only, and would be believed from now on.
         A checkpoint writes it into the database and flushes that, so that it is either true or an error.
+
+        The turn is given back between two tries: others write meanwhile, and a reader that is in the way may end.
         """
-        still_wanted = patience()
+        while not self._secured(still_wanted):
+            if not still_wanted():
+                self._check_usable()
+            pause()
+
+    def _secured(self, still_wanted: Callable[[], bool]) -> bool:
         with self._turn.held(still_wanted):
-            while not self._checkpoints.run():
-                if not still_wanted():
-                    self._check_usable()
-                pause()
+            whole = self._checkpoints.run()
+        failure = self._checkpoints.failure
+        why, hint = (failure, hint_for(failure)) if failure else ("a reader is in the way", "let it end")
+        self._unusable = Unavailable(f"SQLite's log could not be secured: {why}", hint=hint)
+        return whole
 
     def _check_file(self) -> None:
         """A file that was moved away or replaced still takes commits, but nobody will find them."""
         try:
             found = self._file_now()
         except OSError as error:
-            raise Unavailable(f"{self.path}: {error.strerror}", hint="put the file back") from error
+            raise refused_by_system(self.path, error) from error
         if found != self._file:
             raise Unavailable(f"{self.path} was replaced by another file", hint="put the file back, or open it anew")
 

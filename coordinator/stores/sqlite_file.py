@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Generator
@@ -58,6 +59,18 @@ _NETWORK_FILE_SYSTEMS: Final = frozenset(
     "ocfs2 orangefs smb2 smb3 smbfs".split()
 )
 
+_PERMISSIONS: Final = "check the permissions of the file and its folder"
+_ROOM: Final = "free some space on the disk"
+_HINTS: Final = {
+    errno.ENOENT: "put the file and its folder back",
+    errno.ENOTDIR: "put the file and its folder back",
+    errno.EACCES: _PERMISSIONS,
+    errno.EPERM: _PERMISSIONS,
+    errno.EROFS: _PERMISSIONS,
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+}
+
 
 class ConnectArguments(TypedDict):
     isolation_level: None
@@ -85,21 +98,21 @@ def uri_of(path: str) -> str:
     return f"file:{quote(os.fsencode(path))}?mode=rw"
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect(path: str, still_wanted: Callable[[], bool] | None = None) -> sqlite3.Connection:
     """A plain connection to an existing file, configured. It belongs to the calling thread."""
     connection = sqlite3.connect(uri_of(path), **CONNECT)
     try:
-        configure(connection)
+        configure(connection, still_wanted or patience())
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def configure(connection: sqlite3.Connection) -> None:
+def configure(connection: sqlite3.Connection, still_wanted: Callable[[], bool]) -> None:
     """What SQLite does not remember in the file and every connection has to be told. Some of it reads the file."""
     for pragma in _PRAGMAS:
-        retry_locked(lambda: connection.execute(pragma).fetchall(), patience())  # noqa: B023
+        retry_locked(lambda: connection.execute(pragma).fetchall(), still_wanted)  # noqa: B023
 
 
 def retry_locked(step: Callable[[], object], still_wanted: Callable[[], bool]) -> None:
@@ -135,7 +148,7 @@ def prepare(path: str | os.PathLike[str], still_wanted: Callable[[], bool]) -> N
     try:
         with reaching(path), closing(Turn(beside)) as turn, turn.held(still_wanted):
             _create_empty(path)
-            with closing(connect(path)) as connection:
+            with closing(connect(path, still_wanted)) as connection:
                 retry_locked(lambda: _create_or_recognise(connection, path), still_wanted)
     except NotAWorkspace:
         if not was_there:
@@ -157,13 +170,15 @@ def reaching(path: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise Unavailable(
-            f"{path}: {error.strerror}", hint="check the permissions of the file and its folder"
-        ) from error
+        raise refused_by_system(path, error) from error
     except sqlite3.Error as error:
         if is_damage(error):
             raise NotAWorkspace(f"{path}: {error}", hint="name a new file, or an existing workspace") from error
         raise Unavailable(f"{path}: {error}", hint=hint_for(error)) from error
+
+
+def refused_by_system(path: str, error: OSError) -> Unavailable:
+    return Unavailable(f"{path}: {error.strerror}", hint=_HINTS.get(error.errno or 0, "check the disk"))
 
 
 def _check_platform() -> None:

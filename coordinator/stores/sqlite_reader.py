@@ -36,7 +36,7 @@ class SqliteReader:
         self.path = locate(path)
         self._process = os.getpid()
         self._unusable: CoordinatorError | None = None
-        self._open(connection)
+        self._open(connection, patience())
         _live.add(self)
 
     @property
@@ -46,7 +46,7 @@ class SqliteReader:
     def read(self, work: Callable[[Snapshot], T]) -> T:
         self._check_usable()
         try:
-            self._begin_reading()
+            self._begin_reading(patience())
         except sqlite3.Error as error:
             raise explain(error) from error
         snapshot = SqliteSnapshot(self._connection)
@@ -67,13 +67,13 @@ class SqliteReader:
         changed, self._version = version != self._version, version
         return changed
 
-    def reopen(self) -> None:
+    def reopen(self, still_wanted: Callable[[], bool] | None = None) -> None:
         """Close and open anew. Whoever asks `changed` next is told yes: what it knew may be wrong."""
         self._check_process()
         self._unusable = Unavailable("the store could not be opened anew", hint="reopen it again")
         self._close_connections()
         workspace = self._workspace
-        self._open(None)
+        self._open(None, still_wanted or patience())
         if self._workspace != workspace:
             raise Unavailable(f"{self.path} was replaced by another workspace")
         self._version = -1
@@ -87,12 +87,12 @@ class SqliteReader:
         self._unusable = Closed("the store was closed")
         self._close_connections()
 
-    def _open(self, connection: sqlite3.Connection | None) -> None:
+    def _open(self, connection: sqlite3.Connection | None, still_wanted: Callable[[], bool]) -> None:
         with reaching(self.path):
-            self._connection = connection or connect(self.path)
+            self._connection = connection or connect(self.path, still_wanted)
             try:
-                configure(self._connection)
-                self._begin_reading()
+                configure(self._connection, still_wanted)
+                self._begin_reading(still_wanted)
                 self._load()
                 self._connection.execute("COMMIT")
                 self._settle()
@@ -113,9 +113,9 @@ class SqliteReader:
     def _close_connections(self) -> None:
         self._connection.close()
 
-    def _begin_reading(self) -> None:
+    def _begin_reading(self, still_wanted: Callable[[], bool]) -> None:
         """BEGIN alone takes no lock yet: the first read does, and only it can find the file locked."""
-        self._begin(("BEGIN", "SELECT 1 FROM sqlite_schema"), patience())
+        self._begin(("BEGIN", "SELECT 1 FROM sqlite_schema"), still_wanted)
 
     def _begin(self, statements: Sequence[str], still_wanted: Callable[[], bool]) -> None:
         def step() -> None:

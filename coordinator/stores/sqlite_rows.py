@@ -57,7 +57,7 @@ _EXISTS: Final = frozenset(
 )
 _HINTS: Final = {
     sqlite3.SQLITE_FULL: "free some space on the disk",
-    sqlite3.SQLITE_IOERR: "check the disk",
+    sqlite3.SQLITE_IOERR: "check the disk, and whether it is full",
     sqlite3.SQLITE_READONLY: "check the permissions of the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "check that the file and its folder are still there",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; audit it, and restore a backup",
@@ -217,7 +217,12 @@ def explain(error: sqlite3.Error) -> Exception:
 
 
 def hint_for(error: sqlite3.Error) -> str:
-    return _HINTS.get(_kind(error), "")
+    return _HINTS.get(sqlite3.SQLITE_FULL if is_full(error) else _kind(error), "")
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether there is no room on the disk, where SQLite can tell: the file `-shm` is grown before it is used."""
+    return _kind(error) == sqlite3.SQLITE_FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
 
 
 def is_locked(error: sqlite3.Error) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 from coordinator.stores.interface import Store
 from coordinator.stores.memory import MemoryStore
 from coordinator.stores.sqlite import SqliteStore
+from coordinator.stores.sqlite_file import CONNECT, prepare, uri_of
 from tests.stores.children import Child
+from tests.stores.failing import FailingConnection
+from tests.stores.rows import once
 
 
 @pytest.fixture
@@ -21,6 +25,19 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def sqlite(path: Path) -> Iterator[SqliteStore]:
     with closing(SqliteStore.open(path)) as store:
+        yield store
+
+
+@pytest.fixture
+def connection(path: Path) -> FailingConnection:
+    """What the store of the fixture `failing` runs on."""
+    prepare(path, once)
+    return sqlite3.connect(uri_of(str(path)), factory=FailingConnection, **CONNECT)
+
+
+@pytest.fixture
+def failing(path: Path, connection: FailingConnection) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(path, connection)) as store:
         yield store
 
 

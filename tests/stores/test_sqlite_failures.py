@@ -5,50 +5,18 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from coordinator.errors import Unavailable
 from coordinator.stores.interface import CommitUnknown, Snapshot, Transaction
 from coordinator.stores.sqlite import SqliteReader, SqliteStore
-from coordinator.stores.sqlite_file import CONNECT, prepare, uri_of
 from tests.stores.children import ROOT, Child
-from tests.stores.rows import append, append_in, event, for_ever, head_of, log_of, once, put, row
-
-
-class FailingConnection(sqlite3.Connection):
-    """Fails at the statement `at`, before or after doing it, and then no more."""
-
-    at = ""
-    done_first = False
-    error_code = sqlite3.SQLITE_IOERR
-
-    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        if not self.at or not sql.startswith(self.at):
-            return super().execute(sql, parameters)
-        self.at = ""
-        if self.done_first:
-            super().execute(sql, parameters)
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorcode = self.error_code
-        raise error
-
-
-@pytest.fixture
-def connection(path: Path) -> FailingConnection:
-    """What the store of the fixture `failing` runs on."""
-    prepare(path, once)
-    return sqlite3.connect(uri_of(str(path)), factory=FailingConnection, **CONNECT)
-
-
-@pytest.fixture
-def failing(path: Path, connection: FailingConnection) -> Iterator[SqliteStore]:
-    with closing(SqliteStore(path, connection)) as store:
-        yield store
+from tests.stores.failing import FailingConnection
+from tests.stores.rows import append, append_in, event, head_of, log_of, once, put, row
 
 
 @pytest.mark.parametrize(("done_first", "truth"), [(False, [1]), (True, [1, 2])])
@@ -98,7 +66,7 @@ def test_a_commit_that_finds_the_file_locked_was_certainly_not_applied(
 def test_a_statement_that_fails_applies_nothing(failing: SqliteStore, connection: FailingConnection) -> None:
     connection.at = "UPDATE head"
 
-    with pytest.raises(Unavailable, match=r"disk I/O error \(check the disk\)"):
+    with pytest.raises(Unavailable, match=r"disk I/O error \(check the disk, and"):
         append(failing, event(1))
 
     assert log_of(failing) == []
@@ -124,43 +92,6 @@ def test_begin_that_fails_is_unavailable_and_frees_the_turn(
 
     with closing(SqliteStore.open(path)) as other:
         other.write(lambda transaction: append_in(transaction, event(1)), still_wanted=once)
-
-
-def test_a_full_disk_applies_nothing_and_passes(failing: SqliteStore, connection: FailingConnection) -> None:
-    append(failing, event(1))
-    pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    connection.execute(f"PRAGMA max_page_count={pages}")
-
-    with pytest.raises(Unavailable, match=r"full \(free some space"):
-        failing.write(fill, still_wanted=for_ever)
-
-    assert log_of(failing) == [1]
-    connection.execute(f"PRAGMA max_page_count={pages + 1000}")
-    failing.write(fill, still_wanted=for_ever)
-    assert log_of(failing) == [1, 2]
-
-
-def test_work_that_goes_on_after_a_full_disk_writes_nothing_of_the_rest(
-    failing: SqliteStore, connection: FailingConnection
-) -> None:
-    """SQLite has rolled the transaction back by then: what came after would commit statement by statement."""
-    append(failing, event(1))
-    pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    connection.execute(f"PRAGMA max_page_count={pages}")
-
-    def work(transaction: Transaction) -> None:
-        with pytest.raises(Unavailable):
-            fill(transaction)
-        with pytest.raises(Unavailable):
-            transaction.put([row("a")])
-        with pytest.raises(Unavailable):
-            transaction.row("jobs", "a")
-
-    with pytest.raises(Unavailable):
-        failing.write(work, still_wanted=for_ever)
-
-    assert log_of(failing) == [1]
-    assert failing.read(lambda snapshot: snapshot.row("jobs", "a")) is None
 
 
 def test_a_transaction_that_was_kept_cannot_be_used_any_more(sqlite: SqliteStore) -> None:
@@ -224,7 +155,7 @@ say(sqlite3.connect(path + ".copy").execute("SELECT count(*) FROM events").fetch
 
 
 def test_a_store_whose_log_cannot_be_secured_stays_unusable(
-    path: Path, failing: SqliteStore, connection: FailingConnection, monkeypatch: pytest.MonkeyPatch
+    path: Path, failing: SqliteStore, connection: FailingConnection
 ) -> None:
     append(failing, event(1))
     connection.at, connection.done_first = "COMMIT", True
@@ -235,16 +166,40 @@ def test_a_store_whose_log_cannot_be_secured_stays_unusable(
             snapshot.head()
             with pytest.raises(CommitUnknown):
                 append(failing, event(2))
-            monkeypatch.setattr("coordinator.stores.sqlite.patience", lambda: once)
-            with pytest.raises(Unavailable, match="secured"):
-                failing.reopen()
-            with pytest.raises(Unavailable, match="secured"):
+            with pytest.raises(Unavailable, match="secured: a reader is in the way"):
+                failing.reopen(once)
+            with pytest.raises(Unavailable, match="secured: a reader is in the way"):
                 log_of(failing)
 
         reader.read(stay)
 
-    failing.reopen()
+    failing.reopen(once)
     assert log_of(failing) == [1, 2]
+
+
+def test_reopening_takes_as_long_as_its_caller_wants_and_lets_others_write_meanwhile(
+    path: Path, failing: SqliteStore, connection: FailingConnection
+) -> None:
+    connection.at, connection.done_first = "COMMIT", True
+    positions = [2, 3, 4]
+    with closing(SqliteStore.open(path)) as other, closing(SqliteReader(path)) as reader:
+
+        def others_write() -> bool:
+            other.write(lambda transaction: append_in(transaction, event(positions.pop(0))), still_wanted=once)
+            return bool(positions)
+
+        def stay(snapshot: Snapshot) -> None:
+            snapshot.head()
+            with pytest.raises(CommitUnknown):
+                append(failing, event(1))
+            with pytest.raises(Unavailable, match="secured"):
+                failing.reopen(others_write)
+
+        reader.read(stay)
+
+        assert positions == []
+        failing.reopen(once)
+        assert log_of(failing) == [1, 2, 3, 4]
 
 
 def test_reopening_does_not_accept_another_workspace(path: Path, sqlite: SqliteStore) -> None:
@@ -292,11 +247,6 @@ hear()
     process.kill()
     with closing(SqliteStore.open(path)) as store:
         assert str(log_of(store)) == more
-
-
-def fill(transaction: Transaction) -> None:
-    transaction.put([row(str(number), body="x" * 1000) for number in range(200)])
-    append_in(transaction, event(2))
 
 
 def failing_flushes(folder: Path) -> Path:
