@@ -154,6 +154,7 @@ class Poller:
                     if interval_s == POLL_S:
                         log.warning("the store does not say whether it changed; trying again", exc_info=True)
                     interval_s = min(2 * interval_s, _SLOWEST_POLL_S)
+                    self._wake()  # whoever waits looks too, and hears what is wrong
                 else:
                     interval_s = POLL_S
         finally:

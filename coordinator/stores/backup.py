@@ -43,7 +43,7 @@ def _copy(path: str, unfinished: str) -> None:
         with closing(connect(path)) as connection:
             connection.execute("VACUUM INTO ?", (unfinished,))
     except sqlite3.Error as error:
-        raise Unavailable(f"the copy failed: {error}", hint=hint_for(error)) from error
+        raise Unavailable(f"{path} could not be copied: {error}", hint=hint_for(error)) from error
 
 
 def _flush(path: str) -> None:

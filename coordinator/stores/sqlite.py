@@ -11,9 +11,10 @@ from typing import Final, TypeVar
 from coordinator.errors import Closed, Unavailable
 from coordinator.stores.checkpoint import Checkpoints
 from coordinator.stores.interface import CommitUnknown, Transaction, TurnTaken
-from coordinator.stores.sqlite_file import locate, prepare, reaching, refused_by_system
+from coordinator.stores.sqlite_file import locate, prepare, reaching
 from coordinator.stores.sqlite_reader import SqliteReader
 from coordinator.stores.sqlite_rows import SqliteTransaction, explain, hint_for, is_full, is_locked
+from coordinator.stores.system_errors import unavailable
 from coordinator.stores.turn import Turn, lock_holder, patience, pause
 
 __all__ = ["SqliteReader", "SqliteStore"]
@@ -54,6 +55,7 @@ class SqliteStore(SqliteReader):
             self._begin_writing(still_wanted)
             transaction = SqliteTransaction(self._connection)
             try:
+                self._files.check()  # now that all waiting is over
                 answer = work(transaction)
                 if transaction.failure is not None:  # and `work` swallowed it
                     raise transaction.failure
@@ -85,7 +87,6 @@ class SqliteStore(SqliteReader):
     def _load(self) -> None:
         super()._load()
         self._key = self._first("SELECT key FROM secret")
-        self._file = self._file_now()
 
     def _settle(self) -> None:
         self._checkpoints = Checkpoints(self.path, self._turn, self._connection)
@@ -98,10 +99,9 @@ class SqliteStore(SqliteReader):
         try:
             self._turn.take(still_wanted)
         except OSError as error:
-            raise refused_by_system(self._turn.path, error) from error
+            raise unavailable(self._turn.path, error) from error
 
     def _begin_writing(self, still_wanted: Callable[[], bool]) -> None:
-        self._check_file()
         try:
             self._begin(("BEGIN IMMEDIATE",), still_wanted)
         except sqlite3.Error as error:
@@ -147,19 +147,6 @@ class SqliteStore(SqliteReader):
         why, hint = (failure, hint_for(failure)) if failure else ("a reader is in the way", "let it end")
         self._unusable = Unavailable(f"SQLite's log could not be secured: {why}", hint=hint)
         return whole
-
-    def _check_file(self) -> None:
-        """A file that was moved away or replaced still takes commits, but nobody will find them."""
-        try:
-            found = self._file_now()
-        except OSError as error:
-            raise refused_by_system(self.path, error) from error
-        if found != self._file:
-            raise Unavailable(f"{self.path} was replaced by another file", hint="put the file back, or open it anew")
-
-    def _file_now(self) -> tuple[int, int]:
-        found = os.stat(self.path)
-        return found.st_dev, found.st_ino
 
     def _connections(self) -> Sequence[sqlite3.Connection]:
         return (self._connection, *self._checkpoints.connections())

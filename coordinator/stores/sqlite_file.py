@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 from collections.abc import Callable, Generator
@@ -12,7 +11,9 @@ from urllib.parse import quote
 
 from coordinator.errors import NewerFormat, NotAWorkspace, Unavailable, UnsupportedPlatform
 from coordinator.stores.interface import FORMAT
+from coordinator.stores.open_files import check_beside
 from coordinator.stores.sqlite_rows import hint_for, is_damage, is_locked
+from coordinator.stores.system_errors import unavailable
 from coordinator.stores.turn import Turn, patience, pause
 
 APPLICATION_ID: Final = 0x61636F72  # "acor"
@@ -59,18 +60,6 @@ _NETWORK_FILE_SYSTEMS: Final = frozenset(
     "ocfs2 orangefs smb2 smb3 smbfs".split()
 )
 
-_PERMISSIONS: Final = "check the permissions of the file and its folder"
-_ROOM: Final = "free some space on the disk"
-_HINTS: Final = {
-    errno.ENOENT: "put the file and its folder back",
-    errno.ENOTDIR: "put the file and its folder back",
-    errno.EACCES: _PERMISSIONS,
-    errno.EPERM: _PERMISSIONS,
-    errno.EROFS: _PERMISSIONS,
-    errno.ENOSPC: _ROOM,
-    errno.EDQUOT: _ROOM,
-}
-
 
 class ConnectArguments(TypedDict):
     isolation_level: None
@@ -102,15 +91,16 @@ def connect(path: str, still_wanted: Callable[[], bool] | None = None) -> sqlite
     """A plain connection to an existing file, configured. It belongs to the calling thread."""
     connection = sqlite3.connect(uri_of(path), **CONNECT)
     try:
-        configure(connection, still_wanted or patience())
+        configure(connection, path, still_wanted or patience())
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def configure(connection: sqlite3.Connection, still_wanted: Callable[[], bool]) -> None:
+def configure(connection: sqlite3.Connection, path: str, still_wanted: Callable[[], bool]) -> None:
     """What SQLite does not remember in the file and every connection has to be told. Some of it reads the file."""
+    check_beside(path)
     for pragma in _PRAGMAS:
         retry_locked(lambda: connection.execute(pragma).fetchall(), still_wanted)  # noqa: B023
 
@@ -170,15 +160,11 @@ def reaching(path: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise refused_by_system(path, error) from error
+        raise unavailable(path, error) from error
     except sqlite3.Error as error:
         if is_damage(error):
             raise NotAWorkspace(f"{path}: {error}", hint="name a new file, or an existing workspace") from error
         raise Unavailable(f"{path}: {error}", hint=hint_for(error)) from error
-
-
-def refused_by_system(path: str, error: OSError) -> Unavailable:
-    return Unavailable(f"{path}: {error.strerror}", hint=_HINTS.get(error.errno or 0, "check the disk"))
 
 
 def _check_platform() -> None:

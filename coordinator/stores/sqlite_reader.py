@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from coordinator.errors import Closed, CoordinatorError, Unavailable
 from coordinator.stores.interface import Snapshot
+from coordinator.stores.open_files import OpenFiles
 from coordinator.stores.sqlite_file import configure, connect, locate, reaching, recognise, retry_locked
 from coordinator.stores.sqlite_rows import SqliteSnapshot, explain, is_locked
 from coordinator.stores.turn import patience
@@ -51,6 +52,7 @@ class SqliteReader:
             raise explain(error) from error
         snapshot = SqliteSnapshot(self._connection)
         try:
+            self._files.check()  # or the reader would see an old state for ever
             return work(snapshot)
         finally:
             snapshot.end()
@@ -58,6 +60,7 @@ class SqliteReader:
 
     def changed(self) -> bool:
         self._check_usable()
+        self._files.check()
         try:
             version = self._data_version()
         except sqlite3.Error as error:
@@ -70,6 +73,7 @@ class SqliteReader:
     def reopen(self, still_wanted: Callable[[], bool] | None = None) -> None:
         """Close and open anew. Whoever asks `changed` next is told yes: what it knew may be wrong."""
         self._check_process()
+        self._files.check()
         self._unusable = Unavailable("the store could not be opened anew", hint="reopen it again")
         self._close_connections()
         workspace = self._workspace
@@ -91,7 +95,7 @@ class SqliteReader:
         with reaching(self.path):
             self._connection = connection or connect(self.path, still_wanted)
             try:
-                configure(self._connection, still_wanted)
+                configure(self._connection, self.path, still_wanted)
                 self._begin_reading(still_wanted)
                 self._load()
                 self._connection.execute("COMMIT")
@@ -102,6 +106,7 @@ class SqliteReader:
 
     def _load(self) -> None:
         """Within a transaction: what is read once."""
+        self._files = OpenFiles(self.path)
         recognise(self._connection, self.path)
         self._workspace = self._first("SELECT id FROM workspace")
         self._version = self._data_version()
@@ -111,6 +116,7 @@ class SqliteReader:
         self._connection.execute("PRAGMA query_only=1")
 
     def _close_connections(self) -> None:
+        self._files.closed()
         self._connection.close()
 
     def _begin_reading(self, still_wanted: Callable[[], bool]) -> None:

@@ -202,6 +202,25 @@ def test_reopening_takes_as_long_as_its_caller_wants_and_lets_others_write_meanw
         assert log_of(failing) == [1, 2, 3, 4]
 
 
+def test_opening_anew_that_failed_can_be_tried_again(
+    failing: SqliteStore, connection: FailingConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try closed everything, and SQLite removed its log as whoever closes last does."""
+    append(failing, event(1))
+    connection.at = "COMMIT"
+    with pytest.raises(CommitUnknown):
+        append(failing, event(2))
+    with monkeypatch.context() as patch:
+        patch.setattr("coordinator.stores.sqlite_reader.connect", refused)
+        with pytest.raises(Unavailable, match="unable to open"):
+            failing.reopen(once)
+
+    failing.reopen(once)
+
+    append(failing, event(2))
+    assert log_of(failing) == [1, 2]
+
+
 def test_reopening_does_not_accept_another_workspace(path: Path, sqlite: SqliteStore) -> None:
     path.rename(path.parent / "moved.db")
     SqliteStore.open(path).close()
@@ -247,6 +266,11 @@ hear()
     process.kill()
     with closing(SqliteStore.open(path)) as store:
         assert str(log_of(store)) == more
+
+
+def refused(path: str, still_wanted: object) -> sqlite3.Connection:
+    """As for want of descriptors."""
+    raise sqlite3.OperationalError("unable to open database file")
 
 
 def failing_flushes(folder: Path) -> Path:

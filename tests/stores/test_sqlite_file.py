@@ -263,18 +263,6 @@ def test_writing_waits_while_another_program_locks_the_file(path: Path, sqlite: 
     assert len(asked) == 3
 
 
-def test_a_file_that_was_replaced_takes_no_more_commits(path: Path, sqlite: SqliteStore) -> None:
-    append(sqlite, event(1))
-    path.rename(path.parent / "moved.db")
-
-    with pytest.raises(Unavailable, match="No such file"):
-        append(sqlite, event(2))
-
-    SqliteStore.open(path).close()
-    with pytest.raises(Unavailable, match="replaced"):
-        append(sqlite, event(2))
-
-
 def test_a_removed_turn_file_is_made_anew(path: Path, sqlite: SqliteStore) -> None:
     append(sqlite, event(1))
     os.unlink(f"{path}.turn")
@@ -283,27 +271,6 @@ def test_a_removed_turn_file_is_made_anew(path: Path, sqlite: SqliteStore) -> No
 
     with closing(Turn(f"{path}.turn")) as turn, turn.held(once), pytest.raises(TurnTaken):
         sqlite.write(lambda transaction: transaction.put([row("a")]), still_wanted=once)
-
-
-def test_a_removed_folder_is_unavailable(path: Path, child: Callable[..., Child]) -> None:
-    script = """
-    import shutil
-    store = SqliteStore.open(path)
-    append(store, event(1))
-    shutil.rmtree(os.path.dirname(path))
-    for _ in range(2):
-        try:
-            append(store, event(2))
-        except Unavailable as error:
-            say(error)
-    """
-    folder = path.parent / "folder"
-    folder.mkdir()
-
-    process = child("if True:" + script, folder / "work.db")
-
-    assert "No such file" in process.hear()
-    assert "No such file" in process.hear()
 
 
 def test_a_small_log_of_a_killed_process_is_found(path: Path, child: Callable[..., Child]) -> None:
