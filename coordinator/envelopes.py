@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from types import TracebackType
+
+import msgspec
+
+from coordinator.errors import damaged
 from coordinator.stores.interface import LogRow, Snapshot
 from events.codec import decode
 from events.envelope import Envelope
 from events.union import AnyEvent
 
 _PAGE = 256
+
+
+class reading:
+    """Around all that reads what is stored: whatever cannot be decoded was not written by us.
+
+    A class and not a generator, because each read pays for it.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, msgspec.DecodeError):
+            raise damaged(error) from error
 
 
 def envelope_of(row: LogRow) -> Envelope:
@@ -29,7 +50,7 @@ def event_at(snapshot: Snapshot, position: int) -> AnyEvent:
     """The event at a position that is known to exist."""
     row = snapshot.event(position)
     if row is None:
-        raise LookupError(f"the log has no position {position}")
+        raise damaged(f"the log has no position {position}")
     return decode(row.body)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+AGAINST_DAMAGE: Final = "keep all its files, and restore a backup"
 
 
 class CoordinatorError(Exception):
@@ -69,6 +71,11 @@ class Unavailable(CoordinatorError):
     code = "unavailable"
 
 
+def damaged(what: object) -> Unavailable:
+    """Whoever finds something in a workspace that nobody can have written there says so."""
+    return Unavailable(f"the workspace is damaged: {what}", hint=AGAINST_DAMAGE)
+
+
 class OutcomeUnknown(CoordinatorError):
     """The store failed at COMMIT, and could not be asked again: the command was applied once, or not.
 
@@ -105,7 +112,7 @@ class LimitPassed(CoordinatorError):
 
 
 class NotAWorkspace(CoordinatorError):
-    """The file is not a database, belongs to another program, or is damaged at its first page."""
+    """The file is not a database, belongs to another program, or is too damaged to be recognised."""
 
     code = "not_a_workspace"
 

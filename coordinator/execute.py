@@ -23,7 +23,7 @@ from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
 from coordinator.envelopes import envelope_of, event_at, events_of_command
-from coordinator.errors import CoordinatorError
+from coordinator.errors import CoordinatorError, damaged
 from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
@@ -89,9 +89,11 @@ def commit(
         outcomes = store.write(work, still_wanted=still_wanted)
     except TurnTaken:
         raise  # nothing was begun, and so nothing that is remembered became wrong
-    except BaseException:
+    except BaseException as error:
         journal.cache.drop()
         journal.refusals.undo()
+        if isinstance(error, msgspec.DecodeError):
+            raise damaged(error) from error
         raise
     if batch is not None:
         batch.remember()
@@ -156,6 +158,8 @@ class Batch:
             return Outcome(error=deeper)
         except CoordinatorError as error:
             return Outcome(error=error)  # if the store is at fault, it ends the whole batch anyway
+        except msgspec.DecodeError as error:
+            return Outcome(error=damaged(error))
         except Exception as error:
             log.exception("%s of %s failed unexpectedly", type_of(request.command), request.actor)
             return Outcome(error=error)
@@ -246,8 +250,9 @@ class Batch:
         return answer(envelopes, key=self._key, event_at=self._event_at)
 
     def _event_at(self, position: int) -> AnyEvent:
-        if position > self._head.position:
-            return self._envelopes[position - self._head.position - 1].event
+        pending = position - self._head.position - 1
+        if 0 <= pending < len(self._envelopes):
+            return self._envelopes[pending].event
         known = self._journal.cache.described.get(position)
         return event_at(self._transaction, position) if known is None else known
 

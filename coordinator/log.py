@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from coordinator.clock import to_datetime
+from coordinator.envelopes import reading
 from coordinator.payloads import JsonValue, decode
 from coordinator.stores.interface import LogRow
 
@@ -49,7 +50,8 @@ class LogEntry:
     @property
     def body(self) -> Mapping[str, JsonValue]:
         """The event's own fields."""
-        return decode(msgspec.Raw(self._body.encode()))
+        with reading():
+            return decode(msgspec.Raw(self._body.encode()))
 
 
 def entry_of(row: LogRow) -> LogEntry:

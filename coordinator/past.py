@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from coordinator import limits
 from coordinator.clock import from_datetime
+from coordinator.envelopes import reading
 from coordinator.errors import InvalidInput
 from coordinator.execute import now
 from coordinator.reads import Reads
@@ -42,9 +43,10 @@ class Past(Reads):
         host = self._session.host
         if self._position is None:
             self._position = await host.read(self._position_then)
-        rows, until = self._rows or await self._replayed(self._position), self._position
-        self._rows = rows
-        return await host.read(lambda snapshot: look(self._seen(snapshot, rows, until)))
+        with reading():
+            rows, until = self._rows or await self._replayed(self._position), self._position
+            self._rows = rows
+            return await host.read(lambda snapshot: look(self._seen(snapshot, rows, until)))
 
     def _seen(self, snapshot: Snapshot, rows: MemoryStore, until: int) -> Seen:
         check_head(snapshot.head())

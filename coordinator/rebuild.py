@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from coordinator.envelopes import envelope_of
-from coordinator.errors import NewerFormat
+from coordinator.errors import NewerFormat, damaged
 from coordinator.stores.interface import FORMAT, GENESIS, Head, Snapshot, Store, Transaction, ViewRow
 from projections.registry import FOLDS_VERSION
 from projections.replay import Rows, as_stored, replay
@@ -27,10 +27,12 @@ def bring_up_to_date(store: Store, patience_s: float) -> None:
         patience_s: seconds to wait for the turn, once the replay is done.
 
     Raises:
-        NewerFormat: newer folds made them.
+        NewerFormat: newer software has taken the workspace over.
         TurnTaken: the turn did not come.
     """
-    if _fits(store.read(lambda snapshot: snapshot.head())):
+    head = store.read(lambda snapshot: snapshot.head())
+    _check_format(head)
+    if _fits(head):
         return
     log.info("the views are made anew, with folds of version %d", FOLDS_VERSION)
     rows, position = replay([]), GENESIS
@@ -50,8 +52,7 @@ def check_head(head: Head) -> None:
     Raises:
         NewerFormat: the layout is newer, or other folds made the views.
     """
-    if head.format > FORMAT:
-        raise NewerFormat(f"this workspace has format {head.format}, this software reads up to {FORMAT}")
+    _check_format(head)
     if not _fits(head):
         raise NewerFormat(f"the views were made by folds of version {head.folds}, not {FOLDS_VERSION}")
 
@@ -59,6 +60,8 @@ def check_head(head: Head) -> None:
 def replay_page(snapshot: Snapshot, rows: Rows, after: int, until: int | None = None) -> int:
     """Fold the next page of the log into `rows`; the position reached, which is `after` at its end."""
     page = snapshot.events(after=after, limit=_PAGE if until is None else min(_PAGE, until - after))
+    if page and page[-1].position != after + len(page):
+        raise damaged(f"events are missing between positions {after} and {page[-1].position}")
     replay(map(envelope_of, page), rows)
     return page[-1].position if page else after
 
@@ -66,6 +69,11 @@ def replay_page(snapshot: Snapshot, rows: Rows, after: int, until: int | None = 
 def _further(store: Store, rows: Rows, position: int) -> int:
     """One page at a time: a long read would keep the write-ahead log from being checkpointed."""
     return store.read(lambda snapshot: replay_page(snapshot, rows, position))
+
+
+def _check_format(head: Head) -> None:
+    if head.format > FORMAT:
+        raise NewerFormat(f"this workspace has format {head.format}, this software reads up to {FORMAT}")
 
 
 def _fits(head: Head) -> bool:
@@ -76,6 +84,7 @@ def _fits(head: Head) -> bool:
 
 def _replace(transaction: Transaction, rows: Rows, position: int) -> None:
     head = transaction.head()
+    _check_format(head)
     if _fits(head):
         return  # somebody else was faster
     while (further := replay_page(transaction, rows, position)) != position:

@@ -14,7 +14,7 @@ from coordinator.answers import Answer, answer
 from coordinator.certain import certainly
 from coordinator.clock import Clock
 from coordinator.commands import AnyCommand
-from coordinator.envelopes import events_of_command
+from coordinator.envelopes import events_of_command, reading
 from coordinator.errors import Closed
 from coordinator.execute import now
 from coordinator.hosting import Host
@@ -79,12 +79,14 @@ class Session:
     async def see(self, look: Callable[[Seen], T]) -> T:
         """Read the present."""
         self.check_open()
-        return await self.host.read(lambda snapshot: look(self._seen(snapshot)))
+        with reading():
+            return await self.host.read(lambda snapshot: look(self._seen(snapshot)))
 
     async def see_apart(self, look: Callable[[Seen], T]) -> T:
         """Read the present at leisure, on a thread of its own."""
         self.check_open()
-        return await self.host.read_apart(lambda snapshot: look(self._seen(snapshot)))
+        with reading():
+            return await self.host.read_apart(lambda snapshot: look(self._seen(snapshot)))
 
     async def recall(self, actor: str, receipt: str) -> Answer | None:
         """The answer to the command that had this receipt; None if there was none."""

@@ -86,7 +86,7 @@ class SqliteStore(SqliteReader):
 
     def _load(self) -> None:
         super()._load()
-        self._key = self._first("SELECT key FROM secret")
+        self._key = self._secret("SELECT key FROM secret", "its key")
 
     def _settle(self) -> None:
         self._checkpoints = Checkpoints(self.path, self._turn, self._connection)

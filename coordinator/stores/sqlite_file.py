@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from typing import Any, Final, TypedDict
 from urllib.parse import quote
 
-from coordinator.errors import NewerFormat, NotAWorkspace, Unavailable, UnsupportedPlatform
+from coordinator.errors import AGAINST_DAMAGE, NewerFormat, NotAWorkspace, Unavailable, UnsupportedPlatform
 from coordinator.stores.interface import FORMAT
 from coordinator.stores.open_files import check_beside
 from coordinator.stores.sqlite_rows import hint_for, is_damage, is_locked
@@ -45,6 +46,10 @@ _TABLES: Final = (
     "CREATE TABLE workspace(id BLOB NOT NULL) STRICT",
     # The key has a table of its own, so that an export or a read of the others can't take it along.
     "CREATE TABLE secret(key BLOB NOT NULL) STRICT",
+)
+
+_NAMES: Final = frozenset(
+    found[1] for table in _TABLES if (found := re.match(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", table))
 )
 
 _PRAGMAS: Final = (
@@ -152,6 +157,9 @@ def recognise(connection: sqlite3.Connection, path: str) -> None:
         raise NotAWorkspace(f"{path} belongs to another program", hint="name a new file, or an existing workspace")
     if (found := _value(connection, "PRAGMA user_version")) > FORMAT:
         raise NewerFormat(f"{path} has format {found}; this software reads up to {FORMAT}")
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if missing := sorted(_NAMES - there):
+        raise NotAWorkspace(f"{path} is damaged: it has no {' and no '.join(missing)}", hint=AGAINST_DAMAGE)
 
 
 @contextmanager

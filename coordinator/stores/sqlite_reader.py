@@ -8,9 +8,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from coordinator.errors import Closed, CoordinatorError, Unavailable
+from coordinator.errors import AGAINST_DAMAGE, Closed, CoordinatorError, NotAWorkspace, Unavailable
 from coordinator.stores.interface import Snapshot
 from coordinator.stores.open_files import OpenFiles
 from coordinator.stores.sqlite_file import configure, connect, locate, reaching, recognise, retry_locked
@@ -19,6 +19,10 @@ from coordinator.stores.turn import patience
 
 T = TypeVar("T")
 
+_HEAD_FITS = """
+    SELECT (head.position, head.digest) = (coalesce(last.position, 0), coalesce(last.digest, workspace.id))
+    FROM head JOIN workspace LEFT JOIN (SELECT position, digest FROM events ORDER BY position DESC LIMIT 1) AS last
+"""
 
 _live: weakref.WeakSet[SqliteReader] = weakref.WeakSet()
 
@@ -108,7 +112,9 @@ class SqliteReader:
         """Within a transaction: what is read once."""
         self._files = OpenFiles(self.path)
         recognise(self._connection, self.path)
-        self._workspace = self._first("SELECT id FROM workspace")
+        self._workspace = self._secret("SELECT id FROM workspace", "its id")
+        self._only("SELECT up_to FROM sorted", lambda found: found >= 0, "how far its streams are sorted")
+        self._only(_HEAD_FITS, bool, "its head, which is not where the log ends")
         self._version = self._data_version()
 
     def _settle(self) -> None:
@@ -140,8 +146,15 @@ class SqliteReader:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
 
-    def _first(self, question: str) -> bytes:
-        return self._connection.execute(question).fetchone()[0]
+    def _secret(self, question: str, what: str) -> bytes:
+        return self._only(question, lambda found: len(found) == 32, what)
+
+    def _only(self, question: str, is_sound: Callable[[Any], bool], what: str) -> Any:
+        """What stands in a table that has one row."""
+        found = self._connection.execute(question).fetchall()
+        if len(found) != 1 or not is_sound(found[0][0]):
+            raise NotAWorkspace(f"{self.path} is damaged: {what}", hint=AGAINST_DAMAGE)
+        return found[0][0]
 
     def _data_version(self) -> int:
         return self._connection.execute("PRAGMA data_version").fetchone()[0]

@@ -9,8 +9,8 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final
 
-from coordinator.errors import Closed, Unavailable
-from coordinator.stores.interface import Head, LogColumns, LogRow, RowExists, ViewColumns, ViewRow
+from coordinator.errors import AGAINST_DAMAGE, Closed, NewerFormat, Unavailable, damaged
+from coordinator.stores.interface import FORMAT, Head, LogColumns, LogRow, RowExists, ViewColumns, ViewRow
 
 _LARGEST_PIECE: Final = 256
 _LOG_COLUMNS: Final = ", ".join(LogRow._fields)
@@ -60,8 +60,9 @@ _HINTS: Final = {
     sqlite3.SQLITE_IOERR: "check the disk, and whether it is full",
     sqlite3.SQLITE_READONLY: "check the permissions of the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "check that the file and its folder are still there",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged; audit it, and restore a backup",
-    sqlite3.SQLITE_NOTADB: "the file is damaged; audit it, and restore a backup",
+    sqlite3.SQLITE_CORRUPT: f"the file is damaged; {AGAINST_DAMAGE}",
+    sqlite3.SQLITE_NOTADB: f"the file is damaged; {AGAINST_DAMAGE}",
+    sqlite3.SQLITE_ERROR: f"the file was tampered with; {AGAINST_DAMAGE}",
     sqlite3.SQLITE_BUSY: "another program keeps the file locked",
 }
 
@@ -81,7 +82,7 @@ class SqliteSnapshot:
         self.failure: BaseException | None = None
 
     def head(self) -> Head:
-        return Head._make(self._all(_HEAD)[0])
+        return Head._make(self._only(_HEAD))
 
     def row(self, view: str, key: str) -> str | None:
         found = self._all(_ROW, (view, key))
@@ -120,7 +121,7 @@ class SqliteSnapshot:
     def events(self, *, after: int, limit: int, stream: str | None = None) -> list[LogRow]:
         if stream is None:
             return [LogRow._make(row) for row in self._all(_EVENTS, (after, limit))]
-        up_to = self._all(_SORTED)[0][0]
+        (up_to,) = self._only(_SORTED)
         found = self._all(_STREAM, (stream, after, limit)) if after < up_to else []
         if len(found) < limit:
             found += self._all(_STREAM_TAIL, (max(after, up_to), stream, limit - len(found)))
@@ -160,13 +161,27 @@ class SqliteSnapshot:
             done += size
         return answers
 
+    def _newer(self, error: sqlite3.Error) -> NewerFormat | None:
+        """Where tables or columns are missing, newer software may have changed the layout under this process."""
+        if _kind(error) != sqlite3.SQLITE_ERROR:
+            return None
+        (found,) = self._execute("PRAGMA user_version").fetchone()
+        return newer_format(found) if found > FORMAT else None
+
+    def _only(self, sql: str) -> Sequence[Any]:
+        """The row of a table that has one."""
+        found = self._all(sql)
+        if not found:
+            raise damaged(f"a row is missing ({sql})")
+        return found[0]
+
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         if self.failure is not None:
             raise self.failure.with_traceback(None)
         try:
             return self._execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            self.failure = explain(error)
+            self.failure = self._newer(error) or explain(error)
             raise self.failure from error
         except BaseException as error:  # a value that SQLite can't hold, or the thread is being stopped
             self.failure = error
@@ -214,6 +229,10 @@ def explain(error: sqlite3.Error) -> Exception:
     if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
         return RuntimeError(f"a mistake in this program: {error}")
     return Unavailable(f"SQLite: {error}", hint=hint_for(error))
+
+
+def newer_format(found: int) -> NewerFormat:
+    return NewerFormat(f"this workspace has format {found}, this software reads up to {FORMAT}")
 
 
 def hint_for(error: sqlite3.Error) -> str:
