@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
@@ -64,6 +65,9 @@ _NETWORK_FILE_SYSTEMS: Final = frozenset(
     "afs beegfs ceph cifs coda fuse.ceph fuse.glusterfs fuse.s3fs fuse.sshfs gfs gfs2 glusterfs lustre ncpfs nfs nfs4 "
     "ocfs2 orangefs smb2 smb3 smbfs".split()
 )
+
+_EFFECTIVE: Final = os.access in os.supports_effective_ids
+"""Whether the system can tell what the user may that this process acts as."""
 
 
 class ConnectArguments(TypedDict):
@@ -143,6 +147,7 @@ def prepare(path: str | os.PathLike[str], still_wanted: Callable[[], bool]) -> N
     try:
         with reaching(path), closing(Turn(beside)) as turn, turn.held(still_wanted):
             _create_empty(path)
+            _check_access(path, path + "-wal", path + "-shm")
             with closing(connect(path, still_wanted)) as connection:
                 retry_locked(lambda: _create_or_recognise(connection, path), still_wanted)
     except NotAWorkspace:
@@ -168,7 +173,7 @@ def reaching(path: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise unavailable(path, error) from error
+        raise unavailable(error.filename or path, error) from error
     except sqlite3.Error as error:
         if is_damage(error):
             raise NotAWorkspace(f"{path}: {error}", hint="name a new file, or an existing workspace") from error
@@ -194,6 +199,7 @@ def _check_place(path: str) -> None:
         raise UnsupportedPlatform(
             f"{path} is on a network file system ({kind}), whose locks can't be trusted", hint="put it on a local disk"
         )
+    _check_access(folder)
 
 
 def file_system_of(folder: str) -> str | None:
@@ -222,6 +228,16 @@ def _create_empty(path: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _check_access(*files: str) -> None:
+    """Where something may only be read, SQLite would open it all the same, leave files beside it that may only be read
+    either, and fail at the first write.
+    """
+    for file in files:
+        if os.path.exists(file) and not os.access(file, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):
+            why = errno.EROFS if os.statvfs(file).f_flag & os.ST_RDONLY else errno.EACCES
+            raise OSError(why, os.strerror(why), file)
 
 
 def _create_or_recognise(connection: sqlite3.Connection, path: str) -> None:
