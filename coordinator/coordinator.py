@@ -17,7 +17,7 @@ from coordinator.certain import certainly
 from coordinator.clock import Clock, SystemClock, origin
 from coordinator.errors import Closed, InvalidInput, UnsupportedEventLoop, UnsupportedPlatform
 from coordinator.execute import Journal
-from coordinator.hosting import Host, host_for
+from coordinator.hosting import Host, SqliteHost, host_for
 from coordinator.jobs import Job, JobState
 from coordinator.past import Past
 from coordinator.reads import STATES, Reads
@@ -68,7 +68,7 @@ class Coordinator(Reads):
 
         Args:
             path_or_url: the path of the workspace's file, `sqlite:PATH`, or `memory:` for one that is gone with this
-                object.
+                object. A file whose name looks like a URL is named by a `Path` or with `./` before it.
             busy_timeout_s: seconds that a command may wait for its turn to write, 0 to 3,600, before it ends with
                 `Busy`.
             observe: called on the event loop with a `CommandRecord` for each command.
@@ -84,7 +84,9 @@ class Coordinator(Reads):
         """
         if os.name != "posix":
             raise UnsupportedPlatform(f"this operating system ({os.name}) has not the locks that the store needs")
-        return cls(host_for(_text(path_or_url)), clock=clock, busy_timeout_s=busy_timeout_s, observe=observe)
+        text = _text(path_or_url)
+        host = host_for(text) if isinstance(path_or_url, str) else SqliteHost(text)
+        return cls(host, clock=clock, busy_timeout_s=busy_timeout_s, observe=observe)
 
     async def __aenter__(self) -> Coordinator:
         if self._entered:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 import anyio.to_thread
 
@@ -268,24 +268,42 @@ def _settle(future: asyncio.Future[None] | None, error: BaseException | None) ->
         future.set_exception(error)
 
 
-def host_for(url: str) -> Host:
-    """The host for a path or a URL: `sqlite:PATH`, `memory:`, or a bare path.
+def host_for(path_or_url: str) -> Host:
+    """The host for a URL (`sqlite:PATH`, `memory:`) or a bare path.
 
     Raises:
-        InvalidInput: the scheme is none of ours.
+        InvalidInput: it looks like a URL, and is none of ours.
     """
-    scheme, colon, rest = url.partition(":")
-    if url == "memory:":
+    found = _SCHEME.match(path_or_url)
+    scheme = found[1].lower() if found else ""
+    if scheme == "memory" and path_or_url.endswith(":"):
         from coordinator.stores.memory import MemoryStore
 
         return MemoryHost(MemoryStore())
-    if scheme == "sqlite" and colon:
-        return SqliteHost(unquote(rest[2:] if rest.startswith("//") else rest))
-    if _SCHEME.match(url):
-        raise InvalidInput(
-            "path_or_url", f"no store is known for {scheme}:", hint="pass a path, sqlite:PATH or memory:"
-        )
-    return SqliteHost(url)
+    if scheme and scheme != "sqlite":
+        raise _unfit(f"no store is known for {scheme}:", f"a file of this name is ./{path_or_url}")
+    path = _path_of(path_or_url) if scheme else path_or_url
+    if os.path.basename(path) == ":memory:":
+        raise _unfit("names a file, although it looks like SQLite's memory", "memory: is a workspace in memory")
+    return SqliteHost(path)
 
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://|[a-z][a-z0-9+.-]+:\Z")
+def _path_of(url: str) -> str:
+    """The path that a URL names, in the bytes that it says."""
+    rest = url.partition(":")[2]
+    if "?" in rest or "#" in rest:
+        raise _unfit("holds a query or a fragment, which mean nothing here", "in a file's name write %3F and %23")
+    path = os.fsdecode(unquote_to_bytes(os.fsencode(rest.removeprefix("//"))))
+    if not path:
+        raise _unfit("names no file", "")
+    if "\0" in path:
+        raise _unfit("holds a NUL", "")
+    return path
+
+
+def _unfit(problem: str, hint: str) -> InvalidInput:
+    return InvalidInput("path_or_url", problem, hint=hint or "pass a path, sqlite:PATH or memory:")
+
+
+# Two letters at least: one and a colon is rather a file.
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE)

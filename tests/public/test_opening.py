@@ -93,6 +93,29 @@ async def test_a_file_may_be_named_by_a_url(url: str, database: Path):
     assert database.exists()
 
 
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("sqlite:a%20b%3F%23.db", b"a b?#.db"),
+        ("sqlite:%FF.db", b"\xff.db"),
+        ("SQLite:work.db", b"work.db"),
+        ("./postgres:base", b"postgres:base"),
+        (Path("postgres:base"), b"postgres:base"),
+        (Path("memory:"), b"memory:"),
+        ("c:work", b"c:work"),
+    ],
+)
+async def test_a_url_names_exactly_the_file_that_it_says_and_a_path_is_no_url(
+    url: str | Path, name: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+
+    async with Coordinator.open(url):
+        pass
+
+    assert sorted(os.listdir(os.fsencode(tmp_path))) == [name, name + b".turn"]
+
+
 async def test_a_relative_path_is_one_of_the_folder_in_which_it_was_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
