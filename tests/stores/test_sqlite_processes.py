@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from coordinator.errors import Unavailable
-from coordinator.stores import sqlite_reader, turn
+from coordinator.stores import sqlite_reader
 from coordinator.stores.interface import Snapshot, Transaction, TurnTaken
 from coordinator.stores.sqlite import SqliteReader, SqliteStore
-from coordinator.stores.turn import Turn, patience
+from coordinator.stores.turn import Turn
 from tests.stores.children import Child
 from tests.stores.rows import append, event, head_of, log_of, once, put, row
 
@@ -126,33 +126,6 @@ def test_the_turn_comes_when_its_holder_gives_it_back(path: Path, sqlite: Sqlite
         sqlite.write(lambda transaction: transaction.put([row("a")]), still_wanted=give_back_when_asked_again)
 
     assert len(asked) == 3
-
-
-def test_who_waited_for_long_is_let_in_by_a_holder_who_would_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a waiter has to hit the microseconds between two commits."""
-    slept: list[float] = []
-    with closing(Turn(str(path))) as holder, closing(Turn(str(path))) as waiter:
-        with holder.held(once), pytest.raises(TurnTaken):
-            waiter.take(patience(3 * turn.ASK_AFTER_S))
-        monkeypatch.setattr(turn.time, "sleep", slept.append)
-
-        holder.take(once)
-        holder.give_back()
-        holder.take(once)
-
-    assert slept == [turn.LONGEST_PAUSE_S]
-
-
-def test_a_holder_goes_on_at_once_if_nobody_waited_for_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-    with closing(Turn(str(path))) as holder, closing(Turn(str(path))) as waiter:
-        with holder.held(once), pytest.raises(TurnTaken):
-            waiter.take(once)
-        monkeypatch.setattr(turn.time, "sleep", slept.append)
-
-        holder.take(once)
-
-    assert slept == []
 
 
 def test_a_turn_can_be_held_by_one_of_two_threads_or_processes_only(path: Path) -> None:
