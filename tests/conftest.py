@@ -11,11 +11,12 @@ import pytest
 
 from coordinator import Agent, Coordinator
 from coordinator.testing import ManualClock
+from tests.processes.support import LONGER
 from tests.public.support import Gate, Records
 
 HERE = Path(__file__).parent
 BOUNDED = (HERE / "public", HERE / "processes")
-LIMIT_S = 60
+LIMIT_S = 60 * LONGER
 
 # A shell that starts a job in the background has it ignore Ctrl-C, and so would every program that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,12 +8,22 @@ that, {"id": 1, "begun": true} says that it is under way.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
+import random
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from coordinator import Claim, CommandRecord, Coordinator
+from coordinator.stores import checkpoint
 from coordinator.stores.turn import Turn
+from tests.processes.diary import Diary, do_job
 
 
 class Member:
@@ -24,6 +34,7 @@ class Member:
         self.actor = ""
         self.held: Claim | None = None
         self.turn: Turn | None = None
+        self.enough = False
 
     def observe(self, record: CommandRecord) -> None:
         self.records.append(record)
@@ -108,6 +119,51 @@ class Member:
         assert self.coordinator is not None
         return [[entry.type, entry.actor, dict(entry.body)] async for entry in self.coordinator.log()]
 
+    async def work(self, diary: str, jobs: int | None = None, lanes: int = 1) -> None:
+        """Do so many jobs in each of some lanes side by side, or go on until told to stop."""
+        kept = Diary(Path(diary))
+
+        async def lane(number: int) -> None:
+            assert self.coordinator is not None
+            for job in count() if jobs is None else range(jobs):
+                if not kept.has_done(id := f"{self.actor}/{number}/{job}"):
+                    await do_job(self.coordinator, self.actor, id, kept)
+                    if self.enough:
+                        return
+
+        await asyncio.gather(*map(lane, range(lanes)))
+
+    async def stop_working(self) -> None:
+        self.enough = True
+
+    async def come_and_go(self, path: str, actor: str, diary: str) -> None:
+        """Until told to stop: open the workspace, do a few jobs side by side, close it. Checkpoints are frequent."""
+        kept = Diary(Path(diary))
+        ids = (id for number in count() if not kept.has_done(id := f"{actor}/{number}"))
+        with checkpoints_often(kept):
+            while not self.enough:
+                some = [next(ids) for _ in range(random.randint(1, 5))]
+                async with Coordinator.open(path, busy_timeout_s=20) as coordinator:
+                    kept.note("opened")
+                    await asyncio.gather(*(do_job(coordinator, actor, id, kept) for id in some))
+                kept.note("closed")
+
+    async def fork(self, until: str) -> int:
+        """A child that does nothing, until somebody opens that named pipe; then it drops what it inherited, and ends.
+
+        The other end of the pipe shows when it has ended.
+        """
+        if child := os.fork():
+            return child
+        try:
+            _pipe = open(until)  # noqa: ASYNC230, SIM115
+            assert self.coordinator is not None
+            await self.coordinator.close()
+            self.coordinator = None
+            gc.collect()
+        finally:
+            os._exit(0)
+
     async def take_turn(self, path: str) -> None:
         self.turn = Turn(path + ".turn")
         self.turn.take(lambda: True)
@@ -115,6 +171,19 @@ class Member:
     async def give_turn_back(self) -> None:
         assert self.turn is not None
         self.turn.give_back()
+
+
+@contextmanager
+def checkpoints_often(diary: Diary) -> Iterator[None]:
+    run = checkpoint.Checkpoints.run
+
+    def run_and_note(checkpoints: checkpoint.Checkpoints) -> bool:
+        diary.note("checkpoint")
+        return run(checkpoints)
+
+    rows = dict.fromkeys(("_NOTED_ROWS", "_FIRST_ROWS", "_FEWEST_ROWS", "_MOST_ROWS"), 50)
+    with patch.multiple(checkpoint, **rows), patch.object(checkpoint.Checkpoints, "run", run_and_note):
+        yield
 
 
 def say(**what: Any) -> None:

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+import pytest
+
+from coordinator.stores.interface import LogRow
+from coordinator.stores.sqlite import SqliteStore
+from coordinator.stores.turn import Turn
+from tests.processes.diary import Entries, read
+from tests.support import Workspace
+
+LONGER = int(os.environ.get("LONGER", "1"))
+"""How many times longer than usual the tests go on that leave something to chance."""
+
+NAMES_HOLDERS = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -78,6 +96,15 @@ class Member:
         os.kill(self.pid, signal.SIGSTOP)
         _, status = os.waitpid(self.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
+
+    def stall_with_turn(self, turn: Turn) -> None:
+        """Stall it, while it works, in a moment in which it holds the turn."""
+        while True:
+            time.sleep(random.uniform(0, 0.01))  # any moment will do
+            self.stall()
+            if turn.holder() == self.pid:
+                return
+            self.go_on()
 
     def go_on(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -159,6 +186,27 @@ class Team:
             answer = asked[0].answer(asked[1])
             assert answer.error is None, f"open: {answer.error}: {answer.said}"
         return members
+
+    def diary(self, actor: str) -> str:
+        return str(self.database.with_name(f"{actor}.diary"))
+
+    def diaries(self) -> dict[str, Entries]:
+        return {path.stem: read(path) for path in self.database.parent.glob("*.diary")}
+
+    def reckon(self) -> list[LogRow]:
+        """The log, after everybody has closed: whole, and with everything that anybody was told, once."""
+        with closing(SqliteStore.open(self.database)) as store:
+            workspace = Workspace(store)
+            workspace.check()
+            log = workspace.log()
+        with closing(sqlite3.connect(self.database)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        found = Counter((row.actor, row.receipt) for row in log if row.receipt is not None)
+        for actor, diary in self.diaries().items():
+            assert [receipt for receipt in diary.told if found[actor, receipt] != 1] == []
+        events = Counter((row.stream, row.type) for row in log)
+        assert [event for event, times in events.items() if times != 1] == []
+        return log
 
     def bystander(self) -> Member:
         """A process that has nothing open."""

@@ -94,12 +94,20 @@ def test_ten_equal_receipts_at_once_have_one_effect_and_equal_answers(do: str, h
     assert "command.refused" not in types(log)
 
 
-def test_ten_processes_that_open_a_new_file_at_once_create_it_once(team: Team):
-    with turn_held(team.database):
-        members = [team.bystander() for _ in range(10)]
-        asked = ask_all(members, "open", path=str(team.database), actor="ada")
-    assert [answer.error for answer in answers(members, asked)] == [None] * 10
+@pytest.mark.parametrize("exists", [False, True], ids=["no file", "an empty file"])
+def test_ten_processes_that_open_a_new_file_at_once_create_it_once(exists: bool, team: Team):
+    members = [team.bystander() for _ in range(10)]
+    answers(members, ask_all(members, "close"))  # all of them are up
 
-    outcomes = answers(members, ask_all(members, "add", job="parser", receipt="ada-1"))
+    for number in range(4):
+        database = team.database.with_name(f"{number}.db")
+        if exists:
+            database.touch()
+        with turn_held(database):
+            asked = ask_all(members, "open", path=str(database), actor="ada")
+        opened = answers(members, asked)
+        outcomes = answers(members, ask_all(members, "add", job="parser", receipt="ada-1"))
+        answers(members, ask_all(members, "close"))
 
-    assert [answer.value for answer in outcomes] == [{"id": "parser", "version": 1, "position": 1}] * 10
+        assert [answer.error for answer in opened] == [None] * 10
+        assert [answer.value for answer in outcomes] == [{"id": "parser", "version": 1, "position": 1}] * 10
