@@ -28,6 +28,7 @@ def test_opening_too_says_which_process_holds_the_turn(team: Team):
     holder.ask("take_turn", path=str(team.database))
 
     outcome = other.attempt("open", path=str(team.database), actor="bob", busy_timeout_s=0.1)
+    holder.ask("give_turn_back")
 
     assert outcome.error == "Busy"
     assert f"process {holder.pid}" in outcome.said
