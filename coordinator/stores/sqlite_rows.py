@@ -183,6 +183,9 @@ class SqliteSnapshot:
         except sqlite3.Error as error:
             self.failure = self._newer(error) or explain(error)
             raise self.failure from error
+        except UnicodeDecodeError as error:
+            self.failure = damaged("a text is not UTF-8")
+            raise self.failure from error
         except BaseException as error:  # a value that SQLite can't hold, or the thread is being stopped
             self.failure = error
             raise
@@ -228,6 +231,8 @@ def explain(error: sqlite3.Error) -> Exception:
         return RowExists(str(error))
     if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
         return RuntimeError(f"a mistake in this program: {error}")
+    if not hasattr(error, "sqlite_errorcode") and "decode" in str(error):
+        return damaged("a text is not UTF-8")  # Python's own error, which shows the text
     return Unavailable(f"SQLite: {error}", hint=hint_for(error))
 
 

@@ -43,6 +43,8 @@ NOTICED_IN_USE = {
     "a row of another shape": "UPDATE views SET body = '{}'",
     "an event that is no JSON": "UPDATE events SET body = 'garbage' WHERE position <= 2",
     "an event that nobody knows": """UPDATE events SET body = '{"type":"job.exploded"}' WHERE position <= 2""",
+    "a row that is no text": "UPDATE views SET body = CAST(x'7bff7d' AS TEXT)",
+    "an event that is no text": "UPDATE events SET body = CAST(x'7bff7d' AS TEXT) WHERE position <= 2",
     "missing events": "DELETE FROM events WHERE position <= 2",
 }
 

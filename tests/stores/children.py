@@ -79,3 +79,10 @@ class Child:
     def _pipe(pipe: IO[str] | None) -> IO[str]:
         assert pipe is not None
         return pipe
+
+
+def preloaded(source: str, folder: Path) -> dict[str, str]:
+    """The environment of a process whose system calls go through a library of ours, which is built in `folder`."""
+    library = folder / "preloaded.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, Path(__file__).parent / source, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library)}

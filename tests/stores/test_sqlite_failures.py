@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from coordinator.errors import Unavailable
 from coordinator.stores.interface import CommitUnknown, Snapshot, Transaction
 from coordinator.stores.sqlite import SqliteReader, SqliteStore
-from tests.stores.children import ROOT, Child
+from tests.stores.children import Child, preloaded
 from tests.stores.failing import FailingConnection
 from tests.stores.rows import append, append_in, event, head_of, log_of, once, put, row
 
@@ -254,7 +253,7 @@ append(store, event(head_of(store).position + 1))
 say(log_of(store))
 hear()
 """
-    process = child(script, path, environment={"LD_PRELOAD": str(failing_flushes(tmp_path))})
+    process = child(script, path, environment=preloaded("failing_flushes.c", tmp_path))
 
     assert process.hear() == "unknown"
     assert process.hear() == "unavailable"
@@ -271,10 +270,3 @@ hear()
 def refused(path: str, still_wanted: object) -> sqlite3.Connection:
     """As for want of descriptors."""
     raise sqlite3.OperationalError("unable to open database file")
-
-
-def failing_flushes(folder: Path) -> Path:
-    library = folder / "failing_flushes.so"
-    source = ROOT / "tests" / "stores" / "failing_flushes.c"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    return library

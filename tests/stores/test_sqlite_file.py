@@ -35,14 +35,19 @@ def test_only_the_owner_can_read_the_files(path: Path, sqlite: SqliteStore) -> N
     assert {mode(path.parent / name) for name in names} == {0o600}
 
 
-def test_the_mode_does_not_depend_on_the_umask(path: Path) -> None:
+def test_the_mode_does_not_depend_on_the_umask_from_the_first_moment_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    connect = sqlite_file.connect
+    monkeypatch.setattr(sqlite_file, "connect", lambda *args: (modes.append(mode(path)), connect(*args))[1])
     before = os.umask(0)
     try:
         SqliteStore.open(path).close()
     finally:
         os.umask(before)
 
-    assert mode(path) == 0o600
+    assert [*modes, mode(path)] == [0o600, 0o600]
 
 
 def test_closing_the_last_store_leaves_one_complete_file(path: Path) -> None:
