@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from os import PathLike
 
 from msgspec import UNSET, UnsetType
@@ -25,7 +26,7 @@ from coordinator.commands import (
     ReviseJob,
     RevokeClaim,
 )
-from coordinator.decisions.claims import LookDeeper, best_free
+from coordinator.decisions.claims import LookDeeper
 from coordinator.jobs import JobRef
 from coordinator.payloads import Payload
 from coordinator.resuming import as_if_sent_at, as_it_stands, claim_of
@@ -287,23 +288,11 @@ class Agent:
         Returns:
             The claim, or None if there is nothing to claim.
         """
-        command = ClaimNext(lease_us=limits.lease_us("lease_s", lease_s))
-        candidate: str | None = None
-        while True:
-            request = self._session.request(self._name, command, receipt, context, candidate)
-            sent_at = self._session.clock.boot()
-            try:
-                outcome = await self._session.writer.ask(request)
-            except LookDeeper:
-                found = await self._session.see_apart(lambda seen: best_free(seen.views))
-                if found is None:
-                    return None
-                candidate = found.id
-            else:
-                if outcome.answer is None:
-                    return None
-                claim = expect(ClaimGranted, outcome.answer)
-                return await self._again(claim) if outcome.repeated else self._claim(claim, sent_at)
+        ask = partial(self._ask_next, ClaimNext(lease_us=limits.lease_us("lease_s", lease_s)), receipt, context)
+        try:
+            return await ask(None)
+        except LookDeeper:
+            return await self._session.seekers.seek(ask)
 
     def claims(
         self, *, until_settled: bool = False, lease_s: float = limits.LEASE_DEFAULT_S, context: str | None = None
@@ -314,9 +303,9 @@ class Agent:
             until_settled: end when no job is ready, claimed or submitted, and so none can come by itself.
             lease_s: seconds until each claim lapses unless it is renewed, 1 to 86,400.
         """
-        limits.lease_us("lease_s", lease_s)
-        limits.context("context", context)
-        return Claims(self._session, lambda: self.claim_next(lease_s=lease_s, context=context), until_settled)
+        command = ClaimNext(lease_us=limits.lease_us("lease_s", lease_s))
+        ask = partial(self._ask_next, command, None, limits.context("context", context))
+        return Claims(self._session.seekers, ask, until_settled)
 
     async def resume(self, token: Token | str) -> Claim:
         """The claim of a token, for a worker that was started anew and kept it.
@@ -352,6 +341,17 @@ class Agent:
                 return paths
             case _:
                 return found
+
+    async def _ask_next(
+        self, command: ClaimNext, receipt: str | None, context: str | None, candidate: str | None
+    ) -> Claim | None:
+        request = self._session.request(self._name, command, receipt, context, candidate)
+        sent_at = self._session.clock.boot()
+        outcome = await self._session.writer.ask(request)
+        if outcome.answer is None:
+            return None
+        claim = expect(ClaimGranted, outcome.answer)
+        return await self._again(claim) if outcome.repeated else self._claim(claim, sent_at)
 
     async def _job(self, command: _JobWrite, receipt: str | None, context: str | None) -> JobRef:
         outcome = await self._session.ask(self._name, command, receipt, context)

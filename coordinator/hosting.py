@@ -52,10 +52,6 @@ class Host(Protocol):
         """Run a short read on the reader's thread."""
         ...
 
-    async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
-        """Run a long read on a thread of its own, so that it holds up nobody."""
-        ...
-
     async def back_up(self, target: str) -> None:
         """Copy the workspace to a new file."""
         ...
@@ -156,9 +152,6 @@ class SqliteHost:
             raise Unavailable("the reader is not open")
         return await run_on(self._reader, lambda connection: self._reading.read(work))
 
-    async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
-        return await anyio.to_thread.run_sync(self._read_once, work)
-
     async def back_up(self, target: str) -> None:
         from coordinator.stores.backup import back_up
 
@@ -198,13 +191,6 @@ class SqliteHost:
 
         return SqliteReader(self._path)
 
-    def _read_once(self, work: Callable[[Snapshot], T]) -> T:
-        reader = self._open_reader()
-        try:
-            return reader.read(work)
-        finally:
-            reader.close()
-
 
 class MemoryHost:
     """A store in memory, and one thread for its writer."""
@@ -223,9 +209,6 @@ class MemoryHost:
 
     async def read(self, work: Callable[[Snapshot], T]) -> T:
         return self._store.read(work)
-
-    async def read_apart(self, work: Callable[[Snapshot], T]) -> T:
-        return await anyio.to_thread.run_sync(self._store.read, work)
 
     async def back_up(self, target: str) -> None:
         raise Unavailable("a workspace in memory has no file to copy")

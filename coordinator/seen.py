@@ -55,9 +55,6 @@ class Seen:
             found.append(self._job(row))
         return found
 
-    def any_job(self, *states: State) -> bool:
-        return any(True for state in states for _ in self.views.jobs.scan(state))
-
     def reservations(self, path: str | None) -> Iterator[tuple[ReservationRow, int]]:
         """The reservations, or those in the way of `path`, each with the end of its lease in µs."""
         for row in self._reserved(path):

@@ -21,6 +21,8 @@ from coordinator.hosting import Host
 from coordinator.rebuild import check_head
 from coordinator.receipts import generate
 from coordinator.request import Outcome, Request
+from coordinator.search import Found, Search
+from coordinator.seekers import Seekers
 from coordinator.seen import Seen
 from coordinator.stores.interface import Snapshot
 from coordinator.timers import Timers
@@ -49,6 +51,8 @@ class Session:
         self.writer = writer
         self.timers = timers
         self.waiting = waiting
+        self.seekers = Seekers(self._search, waiting)
+        self._searched = Search(clock)
         self._closed = False
         self._closing: asyncio.Future[None] | None = None
         self._process = os.getpid()
@@ -81,12 +85,6 @@ class Session:
         self.check_open()
         with reading():
             return await self.host.read(lambda snapshot: look(self._seen(snapshot)))
-
-    async def see_apart(self, look: Callable[[Seen], T]) -> T:
-        """Read the present at leisure, on a thread of its own."""
-        self.check_open()
-        with reading():
-            return await self.host.read_apart(lambda snapshot: look(self._seen(snapshot)))
 
     async def recall(self, actor: str, receipt: str) -> Answer | None:
         """The answer to the command that had this receipt; None if there was none."""
@@ -151,6 +149,15 @@ class Session:
     def _stop_threads(self) -> None:
         self.timers.close()
         self.waiting.close()
+
+    async def _search(self, count: int) -> Found:
+        """At most so many jobs that can be claimed now."""
+        found = None
+        while found is None:
+            self.check_open()
+            self.writer.check_running()  # without it nobody records lapses, and some would be sought for ever
+            found = await self.host.read(lambda snapshot: self._searched.step(snapshot, count))
+        return found
 
     def _seen(self, snapshot: Snapshot) -> Seen:
         head = snapshot.head()

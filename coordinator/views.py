@@ -296,11 +296,22 @@ def _between(keys: list[str], low: str, high: str | None) -> list[str]:
 class Views:
     """One table a projection, over one snapshot."""
 
-    __slots__ = ("_done", "_snapshot", "by_name", "dependents", "jobs", "leases", "reservations", "tables")
+    __slots__ = (
+        "_done",
+        "_snapshot",
+        "by_name",
+        "dependents",
+        "jobs",
+        "leases",
+        "reservations",
+        "searched",
+        "tables",
+    )
 
     def __init__(self, snapshot: Snapshot, cache: RowCache | None = None) -> None:
         cached = (cache or RowCache()).tables
         self._snapshot = snapshot
+        self.searched: object = None  # what a search among these rows came to; gone when one of them changes
         self._done: list[tuple[Table[Any], str, Any]] = []  # what one command has changed, and what stood there
         self.jobs: Table[JobRow] = Table(JOBS, snapshot, cached["jobs"], self._done)
         self.leases: Table[LeaseRow] = Table(LEASES, snapshot, cached["leases"], self._done)
@@ -316,6 +327,7 @@ class Views:
 
     def evolve(self, envelopes: Iterable[Envelope]) -> None:
         """Fold events into the rows, all of them or none."""
+        self.searched = None
         self._done.clear()
         try:
             for envelope in envelopes:

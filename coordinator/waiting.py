@@ -64,9 +64,13 @@ class Waiting:
         self._woken: set[asyncio.Event] = set()
         self._poller = None if watch is None else Poller(watch, self._wake_from_thread)
 
-    async def until(self, look: Callable[[], Awaitable[Look[T]]]) -> T:
-        """Look, and look again whenever something may have changed, until it is found."""
-        woken = asyncio.Event()
+    async def until(self, look: Callable[[], Awaitable[Look[T]]], woken: asyncio.Event | None = None) -> T:
+        """Look, and look again whenever something may have changed, until it is found.
+
+        Args:
+            woken: whoever sets this has it look again, too.
+        """
+        woken = woken or asyncio.Event()
         self._woken.add(woken)
         if self._poller is not None:
             self._poller.more()

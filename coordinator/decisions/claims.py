@@ -36,22 +36,20 @@ def claim_job(command: ClaimJob, views: Views, moment: Moment) -> list[AnyEvent]
 
 
 def claim_next(command: ClaimNext, views: Views, moment: Moment) -> list[AnyEvent]:
-    job = best_free(views, CANDIDATES, moment.candidate)
-    return [] if job is None else [_claimed(job, command.lease_us, moment)]
+    found = views.searched if isinstance(views.searched, Passed) else best_free(views, CANDIDATES)
+    if isinstance(found, Passed):
+        views.searched = found  # whoever asks next, before anything has changed, need not look at them again
+        if found.all:
+            return []
+        found = _further(moment.candidate, found, views)
+    return [_claimed(found, command.lease_us, moment)]
 
 
-def best_free(views: Views, candidates: int | None = None, further: str | None = None) -> JobRow | None:
-    """The ready job that comes first and whose paths are free.
+def best_free(views: Views, candidates: int) -> JobRow | Passed:
+    """The ready job that comes first and whose paths are free; or all that were passed over, if so many clash.
 
     A job that has to be passed over keeps its paths from those of lower priority: else a stream of small jobs could
-    keep a large and urgent one waiting for ever.
-
-    Args:
-        candidates: how many jobs to look at; None for all.
-        further: a job that a search found beyond these; it must be ready and free like any other.
-
-    Raises:
-        LookDeeper: so many candidates all clash.
+    keep a large and urgent one waiting for ever. `Backlog` finds the same without looking at them one by one.
     """
     passed = Passed()
     for looked_at, job in enumerate(views.jobs.scan("ready"), start=1):
@@ -59,11 +57,13 @@ def best_free(views: Views, candidates: int | None = None, further: str | None =
             return job
         passed.over(job)
         if looked_at == candidates:
-            return _further(further, passed, views)
-    return None
+            passed.all = False
+            break
+    return passed
 
 
 def _further(candidate: str | None, passed: Passed, views: Views) -> JobRow:
+    """What a search found beyond those that were passed over. It must be ready and free like any other."""
     job = None if candidate is None else views.jobs.get(candidate)
     if job is None or job.state != "ready" or not is_free(job.paths, views) or passed.blocks(job):
         raise LookDeeper
@@ -71,9 +71,14 @@ def _further(candidate: str | None, passed: Passed, views: Views) -> JobRow:
 
 
 class Passed:
-    """The paths of the jobs that a search passed over."""
+    """The jobs that a search passed over, by their paths.
+
+    Attributes:
+        all: there are no other ready jobs.
+    """
 
     def __init__(self) -> None:
+        self.all = True
         self._wanted: dict[str, int] = {}  # key of a path -> highest priority of those who want it
         self._wanted_below: dict[str, int] = {}  # the same for every parent of such a path
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.decisions.claims import CANDIDATES, LookDeeper, best_free
-from events.jobs import JobClaimed, JobUnblocked, State
+from coordinator.decisions.claims import CANDIDATES, LookDeeper
+from coordinator.views import Table
+from events.jobs import JobClaimed, JobSubmitted, JobUnblocked, State
 from events.union import AnyEvent
 from tests.decisions.given import (
     NONCE,
@@ -226,16 +227,47 @@ def test_after_256_candidates_in_vain_the_search_must_go_on_elsewhere(rules: Rul
     with pytest.raises(LookDeeper):
         rules.when(claim_next())
 
-    found = best_free(rules.views, None)
-    assert found is not None
-    assert found.id == "beyond"
+
+def test_candidates_that_all_clash_are_not_looked_at_again_before_something_has_changed(
+    rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_vain(rules)
+    rules.given(added("beyond", paths=("doc",)))
+    scans: list[str] = []
+    scan = Table.scan
+    monkeypatch.setattr(Table, "scan", lambda table, bucket: scans.append(bucket) or scan(table, bucket))
+
+    for candidate in (None, "nothing", None):
+        with pytest.raises(LookDeeper):
+            rules.when(claim_next(), candidate=candidate)
+    claimed_then = chosen(rules, candidate="beyond")
+
+    assert (scans, claimed_then) == (["ready"], "beyond")
 
 
-def test_the_search_elsewhere_ends_where_there_is_nothing_to_find(rules: Rules) -> None:
-    clashing = [added(f"job-{number:03}", paths=("src",)) for number in range(CANDIDATES + 1)]
-    rules.given(*held_by_ada("src"), *clashing)
+def test_where_there_is_no_job_nobody_looks_again_before_something_has_changed(
+    rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans: list[str] = []
+    scan = Table.scan
+    monkeypatch.setattr(Table, "scan", lambda table, bucket: scans.append(bucket) or scan(table, bucket))
 
-    assert best_free(rules.views, None) is None
+    before = [chosen(rules), chosen(rules)]
+    rules.given(added("parser"))
+
+    assert (before, chosen(rules), scans) == ([None, None], "parser", ["ready", "ready"])
+
+
+@pytest.mark.parametrize("change", [added("parser"), submitted("held", paths=("src",))], ids=["added", "freed"])
+def test_candidates_that_all_clash_are_looked_at_again_when_something_has_changed(
+    rules: Rules, change: AnyEvent
+) -> None:
+    rules.given(*held_by_ada("src"), added("lexer", paths=("src",)))
+    before = chosen(rules)
+
+    rules.given(change)
+
+    assert (before, chosen(rules)) == (None, "lexer" if isinstance(change, JobSubmitted) else "parser")
 
 
 def in_vain(rules: Rules) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-import coordinator.writer
-from coordinator import Agent, Claim, Claims, Closed, Coordinator, Job, Unavailable
+import coordinator.writer as writing
+from coordinator import Agent, Busy, Claim, Claims, Closed, Coordinator, Job, OutcomeUnknown, Unavailable
 from coordinator.session import Session
 from coordinator.testing import ManualClock, memory_coordinator
 from coordinator.writer import Writer
@@ -443,12 +443,27 @@ async def test_a_lapse_is_noticed_although_time_passed_while_the_waiter_looked(
 async def test_who_waits_for_work_waits_for_the_turn_too(database: Path, clock: ManualClock, records: Records):
     async with Coordinator.open(database, clock=clock, observe=records, busy_timeout_s=0.05) as opened:
         ada, bob = opened.agent("ada"), opened.agent("bob")
-        await claimed(ada, lease_s=30)
+        await ada.add_job("parser")
+
+        with turn_held(database):
+            task = asyncio.create_task(anext(bob.claims()))
+            await records.until("claim_next", "busy", count=2)
+
+        assert (await end_of(task)).job.id == "parser"
+
+
+async def test_who_waits_for_work_waits_for_the_turn_too_when_a_lease_runs_out(
+    database: Path, clock: ManualClock, records: Records
+):
+    async with Coordinator.open(database, clock=clock, observe=records, busy_timeout_s=0.05) as opened:
+        ada, bob = opened.agent("ada"), opened.agent("bob")
+        claim = await claimed(ada, lease_s=30)
         task = await waiting_for_work(bob.claims(), records)
 
         with turn_held(database):
             clock.advance(30)
-            await records.until("claim_next", "busy", count=2)
+            with pytest.raises(Busy):
+                await claim.note({})
 
         assert (await end_of(task)).attempt == 2
 
@@ -456,22 +471,50 @@ async def test_who_waits_for_work_waits_for_the_turn_too(database: Path, clock: 
 # When the writer fails
 
 
+class Death(BaseException):
+    pass
+
+
+@both_stores
 async def test_when_the_writer_dies_everybody_who_waits_is_told_and_nobody_hangs(
+    coordinator: Coordinator, ada: Agent, records: Records, monkeypatch: pytest.MonkeyPatch
+):
+    await ada.add_job("parser", paths=["src"])
+    await ada.claim_next()
+    work = await waiting_for_work(ada.claims(), records)
+    job = await waiting_for(coordinator, "parser", "accepted")
+
+    def die(*arguments: object, **more: object) -> None:
+        raise Death("the disk is on fire")
+
+    monkeypatch.setattr(writing, "commit", die)
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
+
+    outcomes = await asyncio.gather(*[ada.add_job(f"job-{n}") for n in range(3)], return_exceptions=True)
+
+    assert {type(outcome) for outcome in outcomes} <= {Unavailable, OutcomeUnknown}
+    for task in (work, job):
+        with pytest.raises(Unavailable, match="the disk is on fire"):
+            await end_of(task)
+    with pytest.raises(Unavailable):
+        await ada.add_job("late")
+
+
+async def test_who_waits_for_work_does_not_mind_that_others_cannot_write_for_a_while(
     database: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ):
     def broken(*arguments: object, **more: object) -> None:
         raise RuntimeError("the disk is on fire")
 
-    async with Coordinator.open(database, observe=records) as opened:
+    async with Coordinator.open(database, observe=records, busy_timeout_s=0.05) as opened:
         ada = opened.agent("ada")
         work = await waiting_for_work(ada.claims(), records)
-        monkeypatch.setattr(coordinator.writer, "commit", broken)
 
-        outcomes = await asyncio.gather(*[ada.add_job(f"job-{n}") for n in range(3)], return_exceptions=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(writing, "commit", broken)
+            outcomes = await asyncio.gather(*[ada.add_job(f"job-{n}") for n in range(3)], return_exceptions=True)
+        await ada.add_job("parser")
 
         assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
-        with pytest.raises(Unavailable, match="the disk is on fire"):
-            await end_of(work)
-        with pytest.raises(Unavailable):
-            await ada.add_job("late")
-        assert await opened.jobs() == []
+        assert (await end_of(work)).job.id == "parser"
+        assert [job.id for job in await opened.jobs()] == ["parser"]

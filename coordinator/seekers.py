@@ -1,0 +1,126 @@
+"""Those who look for a job where a transaction found none, or would have to look too far. One search serves them all.
+
+It tells which jobs can be claimed now, and each of them is given to one seeker to ask for, in the order in which they
+came. The others go on waiting: what is committed costs one search, however many wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from copy import copy
+from typing import NamedTuple, TypeVar
+
+from coordinator.decisions.claims import LookDeeper
+from coordinator.errors import Busy
+from coordinator.search import Found
+from coordinator.waiting import Look, Waiting
+
+T = TypeVar("T")
+
+_MOST = 64
+"""So many jobs are looked for at once. Where there are more, the claims on these lead to the next search."""
+
+
+class Wish(NamedTuple):
+    """What a seeker wants to hear: a job; or that there is none, unless it waits for one.
+
+    One that waits only `until_settled` hears it too when there can be none any more.
+    """
+
+    waits: bool
+    until_settled: bool
+
+
+class Seekers:
+    """All seekers of one coordinator.
+
+    Args:
+        search: finds at most so many jobs.
+    """
+
+    def __init__(self, search: Callable[[int], Awaitable[Found]], waiting: Waiting) -> None:
+        self._search = search
+        self._waiting = waiting
+        self._seeking: dict[asyncio.Future[str | None], Wish] = {}
+        self._asking: dict[asyncio.Future[str | None], str] = {}  # those who were told of a job
+        self._changed = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+
+    async def seek(
+        self, ask: Callable[[str], Awaitable[T | None]], *, waits: bool = False, until_settled: bool = False
+    ) -> T | None:
+        """Ask for one job after another until one is got, or there is none.
+
+        Args:
+            ask: claims the job that was found, or a better one; somebody else may have been faster.
+            waits: while there is none, wait.
+            until_settled: but not when no job is ready, claimed or submitted.
+        """
+        while True:
+            told: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+            try:
+                job = await self._join(told, Wish(waits, until_settled))
+                if job is None:
+                    return None
+                claim = await ask(job)
+                if claim is not None or not waits:
+                    return claim
+            except LookDeeper:
+                continue
+            except Busy:
+                if not waits:
+                    raise
+            finally:
+                self._leave(told)
+
+    def _join(self, told: asyncio.Future[str | None], wish: Wish) -> asyncio.Future[str | None]:
+        self._seeking[told] = wish
+        self._changed.set()
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look_on())
+        return told
+
+    def _leave(self, told: asyncio.Future[str | None]) -> None:
+        """It asked, or does not want to be told any more: what it was told of may be had by somebody else."""
+        self._seeking.pop(told, None)
+        self._asking.pop(told, None)
+        self._changed.set()
+
+    async def _look_on(self) -> None:
+        """Search whenever something may have changed, for as long as anybody seeks."""
+        try:
+            await self._waiting.until(self._look, self._changed)
+        except Exception as error:
+            for told in self._seeking:
+                if not told.done():
+                    told.set_exception(copy(error))  # each raises its own
+        finally:
+            self._looking = None
+            for told in self._seeking:  # if the program is ending
+                told.cancel()
+
+    async def _look(self) -> Look[None]:
+        seeking, asked_for = list(self._seeking.items()), list(self._asking.values())
+        if not seeking:
+            return Look((None,), None)
+        found = await self._search(min(len(seeking) + len(asked_for), _MOST))
+        taken = {*asked_for, *self._asking.values()}
+        jobs = [job for job in found.jobs if job not in taken]
+        for told, wish in seeking:
+            if told.done():
+                continue
+            if jobs:
+                self._tell(told, jobs.pop(0))
+            elif not wish.waits:
+                # Others are asking for what there is, but may leave it yet.
+                self._tell(told, found.jobs[0] if found.jobs else None)
+            elif wish.until_settled and not found.open:
+                self._tell(told, None)
+        return Look(None, found.due_in)
+
+    def _tell(self, told: asyncio.Future[str | None], job: str | None) -> None:
+        del self._seeking[told]
+        if job is not None:
+            self._asking[told] = job
+        told.set_result(job)
