@@ -152,12 +152,13 @@ class Session:
 
     async def _search(self, count: int) -> Found:
         """At most so many jobs that can be claimed now."""
-        found = None
-        while found is None:
+        while True:
             self.check_open()
             self.writer.check_running()  # without it nobody records lapses, and some would be sought for ever
             found = await self.host.read(lambda snapshot: self._searched.step(snapshot, count))
-        return found
+            if found is not None:
+                return found
+            await asyncio.sleep(0)  # a store in memory is read without ever letting others run
 
     def _seen(self, snapshot: Snapshot) -> Seen:
         head = snapshot.head()

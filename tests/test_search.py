@@ -183,6 +183,30 @@ def test_where_there_is_nothing_it_finds_nothing_and_nothing_is_due() -> None:
     assert find(work, Search(work.clock)) == Found([], False, None)
 
 
+def test_what_was_claimed_and_freed_since_the_last_search_counts() -> None:
+    work = Workspace()
+    work.do("ada", add("parser", "src"))
+    work.do("ada", add("lexer", "src/a"))
+    search = Search(work.clock)
+
+    at_first = find(work, search, 9).jobs
+    token = work.do("ada", claim("parser")).token.digest
+    while_claimed = find(work, search, 9).jobs
+    work.do("ada", commands.SubmitJob(job="parser", token_digest=token, result=Raw(b"{}")))
+    at_last = find(work, search, 9).jobs
+
+    assert (at_first, while_claimed, at_last) == (["parser"], [], ["lexer"])
+
+
+def test_a_search_has_read_all_that_was_appended_before_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator.search, "_PAGE", 4)
+    work, search = Workspace(), Search(ManualClock())
+    find(work, search)
+    work.batch(*[work.request("ada", add(f"job-{n}", priority=n)) for n in range(10)])
+
+    assert find(work, search).jobs == ["job-9"]
+
+
 def test_it_tells_when_the_next_lease_runs_out() -> None:
     work = busy()
     search = Search(work.clock)

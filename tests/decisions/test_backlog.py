@@ -173,6 +173,22 @@ def test_when_a_path_is_freed_all_that_waited_come_through_one_after_another() -
     assert search(backlog, 9) == ["job-0", "job-1", "job-2"]
 
 
+def test_who_came_later_to_a_path_that_was_held_once_more_still_comes_in_its_place() -> None:
+    backlog = waiting(0)
+    backlog.put("first", 5, 0, ("doc",))
+    backlog.put("last", 10, 0, ("src/x",))
+    backlog.put("third", 8, 0, ("test",))
+    assert search(backlog) == ["first"]
+
+    backlog.free("src")
+    assert search(backlog) == ["first"]
+    backlog.hold("src")
+    backlog.put("second", 7, 0, ("src/y",))
+    backlog.free("src")
+
+    assert search(backlog, 9) == ["first", "second", "third", "last"]
+
+
 def test_who_has_to_wait_for_priority_only_comes_through_when_it_is_high_enough(looks: list[Any]) -> None:
     backlog = Backlog()
     backlog.hold("src")
