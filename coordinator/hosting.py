@@ -100,7 +100,7 @@ class SqliteHost:
         from coordinator.stores.sqlite import SqliteReader
         from coordinator.stores.sqlite_file import locate, prepare
 
-        self._closing = None  # an earlier attempt to open it may have failed
+        self._writer = self._reader = self._reading = self._serving = self._ended = self._closing = None
         path = self._path = locate(self._path)  # the folder may be changed while it is open
         with _busy(path):
             await anyio.to_thread.run_sync(prepare, path, still_wanted)
@@ -259,7 +259,7 @@ def host_for(path_or_url: str) -> Host:
     """
     found = _SCHEME.match(path_or_url)
     scheme = found[1].lower() if found else ""
-    if scheme == "memory" and path_or_url.endswith(":"):
+    if path_or_url.lower() == "memory:":
         from coordinator.stores.memory import MemoryStore
 
         return MemoryHost(MemoryStore())

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 
-from coordinator.envelopes import envelope_of
+from coordinator.envelopes import envelope_of, reading
 from coordinator.errors import NewerFormat, damaged
 from coordinator.stores.interface import FORMAT, GENESIS, Head, Snapshot, Store, Transaction, ViewRow
 from projections.registry import FOLDS_VERSION
@@ -36,8 +36,9 @@ def bring_up_to_date(store: Store, patience_s: float) -> None:
         return
     log.info("the views are made anew, with folds of version %d", FOLDS_VERSION)
     rows, position = replay([]), GENESIS
-    while (further := _further(store, rows, position)) != position:
-        position = further
+    with reading():
+        while (further := _further(store, rows, position)) != position:
+            position = further
     give_up_at = time.monotonic() + patience_s
     store.write(
         lambda transaction: _replace(transaction, rows, position), still_wanted=lambda: time.monotonic() < give_up_at

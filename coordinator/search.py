@@ -12,6 +12,7 @@ from typing import NamedTuple
 from coordinator.clock import Clock
 from coordinator.decisions.backlog import Backlog
 from coordinator.envelopes import envelope_of
+from coordinator.errors import damaged
 from coordinator.execute import now
 from coordinator.rebuild import check_head
 from coordinator.stores.interface import Head, LogRow, Snapshot
@@ -115,6 +116,8 @@ class Search:
             if row.type in _PATHS:
                 self._follow(row)
         for job in changed:
+            if ("jobs", job) not in bodies:
+                raise damaged(f"job {job!r} has events and no row")
             self._put(job, bodies[("jobs", job)])
         if page:
             self._position = page[-1].position

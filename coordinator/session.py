@@ -155,7 +155,8 @@ class Session:
         while True:
             self.check_open()
             self.writer.check_running()  # without it nobody records lapses, and some would be sought for ever
-            found = await self.host.read(lambda snapshot: self._searched.step(snapshot, count))
+            with reading():
+                found = await self.host.read(lambda snapshot: self._searched.step(snapshot, count))
             if found is not None:
                 return found
             await asyncio.sleep(0)  # a store in memory is read without ever letting others run

@@ -13,7 +13,7 @@ from coordinator.stores.checkpoint import Checkpoints
 from coordinator.stores.interface import CommitUnknown, Transaction, TurnTaken
 from coordinator.stores.sqlite_file import locate, prepare, reaching
 from coordinator.stores.sqlite_reader import SqliteReader
-from coordinator.stores.sqlite_rows import SqliteTransaction, explain, hint_for, is_full, is_locked
+from coordinator.stores.sqlite_rows import SqliteTransaction, explain, hint_for, is_locked, is_out_of_room
 from coordinator.stores.system_errors import unavailable
 from coordinator.stores.turn import Turn, lock_holder, patience, pause
 
@@ -122,8 +122,9 @@ class SqliteStore(SqliteReader):
         try:
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            # Without room the transaction's last page, which makes it count, was not written: it is rolled back.
-            if is_full(error) or (is_locked(error) and self._connection.in_transaction):
+            # Without room the transaction's last page, which makes it count, was not written: it is rolled back. Where
+            # only the file `-shm` finds none, that page is on the disk already.
+            if is_out_of_room(error) or (is_locked(error) and self._connection.in_transaction):
                 raise explain(error) from error
             self._unusable = Unavailable("the last commit failed", hint="reopen the store and see whether it applied")
             raise CommitUnknown(str(error)) from error
@@ -141,8 +142,11 @@ class SqliteStore(SqliteReader):
             pause()
 
     def _secured(self, still_wanted: Callable[[], bool]) -> bool:
-        with self._turn.held(still_wanted):
+        self._take_turn(still_wanted)
+        try:
             whole = self._checkpoints.run()
+        finally:
+            self._turn.give_back()
         failure = self._checkpoints.failure
         why, hint = (failure, hint_for(failure)) if failure else ("a reader is in the way", "let it end")
         self._unusable = Unavailable(f"SQLite's log could not be secured: {why}", hint=hint)

@@ -241,12 +241,13 @@ def newer_format(found: int) -> NewerFormat:
 
 
 def hint_for(error: sqlite3.Error) -> str:
-    return _HINTS.get(sqlite3.SQLITE_FULL if is_full(error) else _kind(error), "")
+    no_room_for_shm = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
+    return _HINTS.get(sqlite3.SQLITE_FULL if no_room_for_shm else _kind(error), "")
 
 
-def is_full(error: sqlite3.Error) -> bool:
-    """Whether there is no room on the disk, where SQLite can tell: the file `-shm` is grown before it is used."""
-    return _kind(error) == sqlite3.SQLITE_FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
+def is_out_of_room(error: sqlite3.Error) -> bool:
+    """Whether what was to be written to the database or its log found no room."""
+    return _kind(error) == sqlite3.SQLITE_FULL
 
 
 def is_locked(error: sqlite3.Error) -> bool:

@@ -255,6 +255,7 @@ FIELDS: dict[str, tuple[Callable[..., Any], dict[str, dict[str, Any]]]] = {
                 "unknown engine": "mysql://host/base",
                 "unknown scheme": "redis:",
                 "unknown scheme without slashes": "postgres:base",
+                "memory with something behind it": "memory:data:",
                 "unknown scheme in capitals": "POSTGRES:base",
                 "SQLite's own URL": "file:work.db",
                 "memory with a name": "memory:work",

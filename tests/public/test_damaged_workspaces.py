@@ -176,3 +176,38 @@ async def test_what_newer_software_has_taken_over_is_neither_read_nor_written_an
             await Coordinator.open(database).__aenter__()
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("SELECT count(*) FROM events").fetchone() == (3,)
+
+
+async def test_a_job_that_cannot_be_read_is_called_damaged_to_those_who_wait_for_work(database: Path):
+    """One search reads for all of them, and not inside their commands."""
+    async with Coordinator.open(database) as coordinator:
+        ada, bob = coordinator.agent("ada"), coordinator.agent("bob")
+        await ada.add_job("waits", paths=["src"])
+        await claimed(ada, "held", paths=["src"])
+        tamper(database, "UPDATE views SET body = 'garbage' WHERE key = 'waits'")
+
+        with pytest.raises(Unavailable, match=f"the workspace is damaged: .*{RESTORE}"):
+            await anext(bob.claims())
+
+
+async def test_an_event_that_cannot_be_read_is_called_damaged_when_views_are_made_anew(database: Path):
+    async with Coordinator.open(database) as coordinator:
+        await written(coordinator)
+    tamper(database, "UPDATE head SET folds = folds - 1; " + NOTICED_IN_USE["an event that is no JSON"])
+
+    with pytest.raises(Unavailable, match=f"the workspace is damaged: .*{RESTORE}"):
+        await Coordinator.open(database).__aenter__()
+
+
+async def test_each_attempt_to_open_says_why_it_failed(database: Path):
+    async with Coordinator.open(database) as coordinator:
+        await written(coordinator)
+    tamper(database, f"UPDATE head SET folds = {FOLDS_VERSION + 1}")
+    again = Coordinator.open(database)
+    with pytest.raises(NewerFormat):
+        await again.__aenter__()
+    database.rename(database.with_name("away.db"))
+    database.mkdir()
+
+    with pytest.raises(NotAWorkspace):
+        await again.__aenter__()

@@ -67,6 +67,19 @@ def test_work_that_goes_on_after_a_full_disk_writes_nothing_of_the_rest(
     assert failing.read(lambda snapshot: snapshot.row("jobs", "a")) is None
 
 
+def test_a_commit_after_which_only_the_shared_memory_finds_no_room_may_have_been_applied(
+    failing: SqliteStore, connection: FailingConnection
+) -> None:
+    """SQLite grows the file `-shm` when the whole transaction is in its log already."""
+    connection.at, connection.error_code, connection.done_first = "COMMIT", sqlite3.SQLITE_IOERR_SHMSIZE, True
+
+    with pytest.raises(CommitUnknown):
+        append(failing, event(1))
+
+    failing.reopen()
+    assert log_of(failing) == [1]
+
+
 def test_a_commit_for_which_there_is_no_room_was_certainly_not_applied_and_the_store_goes_on(
     failing: SqliteStore, connection: FailingConnection
 ) -> None:
