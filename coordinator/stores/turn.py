@@ -26,8 +26,8 @@ LONGEST_PAUSE_S = 0.0006
 GRACE_S = 0.005
 """So long a free turn is left to whoever is next; a process that is stopped or has died holds up the others once."""
 
-# Each look costs some 30 µs of processor time, so that only who is next looks often.
-_FIRST_PAUSE_S = 0.00005
+# Each look costs some 30 µs of processor time, so only whoever is next looks often.
+_SHORTEST_LOOK_S = 0.0001
 _PAUSE_FOR_EACH_AHEAD_S = 0.0005
 _LONGEST_PAUSE_S = 0.003
 
@@ -170,9 +170,10 @@ def pause() -> None:
 
 
 def _pause_s(ahead: int, since_moved_s: float) -> float:
-    """Until the next look. Whoever is next looks the less often, the longer it has to wait anyway."""
-    pause_s = ahead * _PAUSE_FOR_EACH_AHEAD_S if ahead else max(since_moved_s / 32, _FIRST_PAUSE_S)
-    return min(pause_s, _LONGEST_PAUSE_S)
+    """Until the next look: the longer it has lasted already, the less a part of it matters."""
+    if ahead:
+        return min(max(ahead * _PAUSE_FOR_EACH_AHEAD_S, since_moved_s / 4), _LONGEST_PAUSE_S)
+    return min(max(since_moved_s / 16, _SHORTEST_LOOK_S), _LONGEST_PAUSE_S)
 
 
 def lock_holder(kind: str, file: os.stat_result, byte: int | None = None) -> int | None:
