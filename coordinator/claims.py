@@ -29,10 +29,12 @@ class Claims:
         return self
 
     async def __anext__(self) -> Claim:
-        try:
-            claim = await self._ask(None)
-        except (LookDeeper, Busy):  # whoever waits for work can wait for the turn, too
-            claim = None
+        claim = None
+        if not self._seekers.anybody():  # else it would overtake those who wait already
+            try:
+                claim = await self._ask(None)
+            except (LookDeeper, Busy):  # whoever waits for work can wait for the turn, too
+                claim = None
         if claim is None:
             claim = await self._seekers.seek(self._ask, waits=True, until_settled=self._until_settled)
         if claim is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from copy import copy
+from itertools import count
 from typing import NamedTuple, TypeVar
 
 from coordinator.decisions.claims import LookDeeper
@@ -21,13 +22,17 @@ T = TypeVar("T")
 _MOST = 64
 """So many jobs are looked for at once. Where there are more, the claims on these lead to the next search."""
 
+_PAUSE_S = 0.05
+"""Before a seeker asks again that did not get the turn."""
+
 
 class Wish(NamedTuple):
     """What a seeker wants to hear: a job; or that there is none, unless it waits for one.
 
-    One that waits only `until_settled` hears it too when there can be none any more.
+    One that waits only `until_settled` hears it too when there can be none any more. `place` says who came first.
     """
 
+    place: int
     waits: bool
     until_settled: bool
 
@@ -44,6 +49,7 @@ class Seekers:
         self._waiting = waiting
         self._seeking: dict[asyncio.Future[str | None], Wish] = {}
         self._asking: dict[asyncio.Future[str | None], str] = {}  # those who were told of a job
+        self._places = count()
         self._changed = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
 
@@ -57,10 +63,11 @@ class Seekers:
             waits: while there is none, wait.
             until_settled: but not when no job is ready, claimed or submitted.
         """
+        wish = Wish(next(self._places), waits, until_settled)
         while True:
             told: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
             try:
-                job = await self._join(told, Wish(waits, until_settled))
+                job = await self._join(told, wish)
                 if job is None:
                     return None
                 claim = await ask(job)
@@ -71,8 +78,14 @@ class Seekers:
             except Busy:
                 if not waits:
                     raise
+                self._leave(told)  # what it was told of is not kept from others during the pause
+                await asyncio.sleep(_PAUSE_S)  # the command itself may be set to wait for the turn hardly at all
             finally:
                 self._leave(told)
+
+    def anybody(self) -> bool:
+        """Whether somebody seeks who would be overtaken by asking at once."""
+        return bool(self._seeking)
 
     def _join(self, told: asyncio.Future[str | None], wish: Wish) -> asyncio.Future[str | None]:
         self._seeking[told] = wish
@@ -101,7 +114,8 @@ class Seekers:
                 told.cancel()
 
     async def _look(self) -> Look[None]:
-        seeking, asked_for = list(self._seeking.items()), list(self._asking.values())
+        seeking = sorted(self._seeking.items(), key=_place)  # who came too late for a job keeps its place
+        asked_for = list(self._asking.values())
         if not seeking:
             return Look((None,), None)
         found = await self._search(min(len(seeking) + len(asked_for), _MOST))
@@ -124,3 +138,7 @@ class Seekers:
         if job is not None:
             self._asking[told] = job
         told.set_result(job)
+
+
+def _place(item: tuple[object, Wish]) -> int:
+    return item[1].place

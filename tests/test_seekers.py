@@ -190,6 +190,20 @@ async def test_who_was_too_late_is_told_of_the_next_job(waits: bool, seek: Any, 
     assert asking.jobs == {"ada": "b"}
 
 
+async def test_who_was_too_late_keeps_its_place_before_those_who_came_later(
+    seek: Any, searches: Searches, asking: Asking
+):
+    for name in ("ada", "bob"):
+        await seek(name, waits=True)
+    await searches.find()
+    await searches.find("a")
+
+    await asking.answer("ada", LookDeeper())
+    await searches.find("b")
+
+    assert asking.jobs == {"ada": "b"}
+
+
 async def test_who_does_not_wait_is_told_that_there_is_nothing(seek: Any, searches: Searches):
     task = await seek("ada")
 
@@ -331,9 +345,10 @@ async def test_who_waits_for_a_job_waits_for_the_turn_too(seek: Any, searches: S
     await searches.find("a")
 
     await asking.answer("ada", Busy("not now"))
+    asked_at_once = dict(asking.jobs)
     await searches.find("a")
 
-    assert asking.jobs == {"ada": "a"}
+    assert (asked_at_once, asking.jobs) == ({}, {"ada": "a"})
 
 
 async def test_who_does_not_wait_does_not_wait_for_the_turn_either(seek: Any, searches: Searches, asking: Asking):

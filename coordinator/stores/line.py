@@ -46,6 +46,14 @@ class Line:
             return self.places.count(WAITING, self.last + 1, place)
         return self.places.count(WAITING, self.last + 1) + self.places.count(WAITING, 0, place)
 
+    def waiting_before(self, place: int) -> list[int]:
+        """The places of those who come before whoever waits at `place`."""
+        if self.last < place:
+            before = range(self.last + 1, place)
+        else:
+            before = (*range(self.last + 1, PLACES), *range(place))
+        return [other for other in before if self.waits_at(other)]
+
     def moved_since(self, earlier: Line) -> bool:
         """Whether the turn was given back meanwhile."""
         return (self.last, self.turns) != (earlier.last, earlier.turns)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 from coordinator.stores.interface import TurnTaken
-from coordinator.stores.line import HEADER, PLACES, SIZE, WAITING, Line
+from coordinator.stores.line import HEADER, SIZE, WAITING, Line
 
 SHORTEST_PAUSE_S = 0.0001
 LONGEST_PAUSE_S = 0.0006
@@ -73,8 +73,8 @@ class Turn:
         if self._fd < 0:
             return
         self._turns = (self._turns + 1) % 256
-        self._tell(bytes([self._place, self._turns]), _LINE)  # before it is free, so that all know who is next
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._write_hint(bytes([self._place, self._turns]), _LINE)  # before it is free, so that all know who is next
+        self._unlock()
 
     @contextmanager
     def held(self, still_wanted: Callable[[], bool]) -> Generator[None]:
@@ -86,11 +86,11 @@ class Turn:
 
     def read_note(self) -> tuple[int, int]:
         """Two numbers that the processes share by way of the file; zeroes at first. Only for the holder."""
-        found = self._told(_NOTE.size, 0)
+        found = self._read_hint(_NOTE.size, 0)
         return _NOTE.unpack(found) if len(found) == _NOTE.size else (0, 0)
 
     def write_note(self, first: int, second: int) -> None:
-        self._tell(_NOTE.pack(first, second), 0)
+        self._write_hint(_NOTE.pack(first, second), 0)
 
     def holder(self) -> int | None:
         """The process that holds the turn now, where the system tells."""
@@ -119,9 +119,12 @@ class Turn:
                 ahead = line.ahead_of(self._place)
                 wanted = still_wanted()
                 if (not ahead or now - moved_at > GRACE_S or not wanted) and self._try():
-                    if ahead:
-                        self._tell(bytes(PLACES), _LINE + HEADER)  # who is still there marks his place again
-                    return
+                    if not ahead:
+                        return
+                    if not wanted or not self._line().moved_since(before):
+                        self._pass_over(line)
+                        return
+                    self._unlock()  # it was given back in this moment: who is next has not failed to come
                 if not wanted:
                     raise TurnTaken(self.holder())
                 time.sleep(random.uniform(0.5, 1.5) * _pause_s(ahead, now - moved_at))
@@ -129,10 +132,10 @@ class Turn:
             self._mark(0)
 
     def _line(self) -> Line:
-        return Line.read(self._told(SIZE, _LINE))
+        return Line.read(self._read_hint(SIZE, _LINE))
 
     def _mark(self, mark: int) -> None:
-        self._tell(bytes([mark]), _LINE + HEADER + self._place)
+        self._write_hint(bytes([mark]), _LINE + HEADER + self._place)
 
     def _try(self) -> bool:
         try:
@@ -141,19 +144,27 @@ class Turn:
             return False
         return True
 
+    def _unlock(self) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _pass_over(self, line: Line) -> None:
+        """Those ahead did not come; who is still there marks his place again."""
+        for place in line.waiting_before(self._place):
+            self._write_hint(bytes(1), _LINE + HEADER + place)
+
     def _follow(self) -> None:
         """Somebody removed the file: what others lock now is a new one, so lock that."""
         old, self._fd = self._fd, -1
         os.close(old)
         self._fd = _open(self.path)
 
-    def _told(self, size: int, offset: int) -> bytes:
+    def _read_hint(self, size: int, offset: int) -> bytes:
         """What lies in the file. It is only hints, so that trouble with it must not stop a commit."""
         with suppress(OSError):
             return os.pread(self._fd, size, offset)
         return b""
 
-    def _tell(self, hint: bytes, offset: int) -> None:
+    def _write_hint(self, hint: bytes, offset: int) -> None:
         with suppress(OSError):
             os.pwrite(self._fd, hint, offset)
 

@@ -111,6 +111,20 @@ async def test_a_job_goes_to_the_one_who_waits_for_longest_and_the_others_do_not
 
 
 @both_stores
+async def test_who_has_just_finished_a_job_does_not_overtake_those_who_wait(coordinator: Coordinator, ada: Agent):
+    held = await claimed(ada, "held", paths=["src"])
+    await ada.add_job("next", paths=["src"])
+    [waits] = await waiting(coordinator, 1)
+
+    await held.submit()
+    again = asyncio.create_task(anext(ada.claims()))
+
+    assert (await end_of(waits)).job.id == "next"
+    assert not again.done()
+    await stop([again])
+
+
+@both_stores
 async def test_jobs_that_come_together_are_claimed_together_by_as_many(
     coordinator: Coordinator, ada: Agent, records: Records
 ):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.stores import turn as turns
 from coordinator.stores.line import HEADER, PLACES, WAITING, Line
 from coordinator.stores.turn import Turn
 from tests.stores.rows import once
@@ -141,6 +142,29 @@ def test_whoever_does_not_come_when_it_is_next_is_passed_over_and_keeps_nobody_w
     stopped.take(Meanwhile(stop))
 
     assert came == [True, True]
+
+
+def test_a_turn_that_was_given_back_in_this_moment_is_left_to_whoever_is_next(
+    turn_at: Callable[[int], Turn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "GRACE_S", -1)  # it tries at each look, as if nobody had come for long
+    holder, following, other = turn_at(1), turn_at(2), turn_at(3)
+    holder.take(once)
+    following._mark(WAITING)  # pyright: ignore[reportPrivateUsage]
+    looked: list[str] = []
+
+    def look() -> bool:
+        if looked:
+            looked.append("free" if following._try() else "taken")  # pyright: ignore[reportPrivateUsage]
+            following.give_back()
+        else:
+            looked.append("given back")
+            holder.give_back()
+        return True
+
+    other.take(look)
+
+    assert looked == ["given back", "free"]
 
 
 def test_nobody_waits_for_one_that_gave_up(turn_at: Callable[[int], Turn]) -> None:
