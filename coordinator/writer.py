@@ -170,7 +170,7 @@ class Writer:
     def _next(self) -> bool:
         """Wait until there is something to do; False when there will be nothing any more."""
         self._gather()
-        while not self._waiting:
+        while not self._anybody():
             if self._closing:
                 return False
             try:
@@ -234,7 +234,19 @@ class Writer:
 
     def _still_wanted(self) -> bool:
         self._gather()
-        return not self._waiting or time.monotonic() < self._waiting[0].deadline
+        return self._anybody() and time.monotonic() < self._waiting[0].deadline
+
+    def _anybody(self) -> bool:
+        """Whether anybody waits for the turn: not those who have gone, nor who waits only for those before it."""
+        while self._waiting:
+            call = self._waiting[0]
+            if call.request is None and call.future is not None:
+                self._answer([self._waiting.popleft()], ())
+            elif call.unwanted():
+                self._waiting.popleft()
+            else:
+                return True
+        return False
 
     def _draw(self, batch: list[Call]) -> None:
         """What waits now, without those whose callers have gone; the oldest first."""

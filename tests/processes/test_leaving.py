@@ -81,7 +81,8 @@ PROGRAMS: dict[str, tuple[str, int]] = {
             waiting = [asyncio.ensure_future(coordinator.wait_for_job("parser")),
                        asyncio.ensure_future(anext(ada.claims()))]
             await claim.working().__aenter__()
-            await asyncio.sleep(0)
+            for number in range(5):
+                await claim.note({"number": number})  # those who wait have looked meanwhile, and found nothing
             print("done")
         asyncio.run(main())
         """,
@@ -175,6 +176,39 @@ def test_a_program_that_ends_says_nothing_that_it_was_not_told_to(name: str, tmp
     ended = run_program(OPEN + textwrap.dedent(PROGRAMS[name][0]), "work.db", cwd=tmp_path)
 
     assert ended.stderr == ""
+
+
+TURN_TAKEN = """
+from coordinator.stores.turn import Turn
+
+turn = Turn(sys.argv[1] + ".turn")  # as another process would
+turn.take(lambda: True)
+
+async def main():
+    coordinator = Coordinator.open(sys.argv[1], busy_timeout_s=3600)
+    {what}
+    print("done")
+
+asyncio.run(main())
+"""
+
+LEFT_WITHOUT_THE_TURN = {
+    "asking": """
+    turn.give_back()
+    await coordinator.__aenter__()
+    turn.take(lambda: True)
+    ada = coordinator.agent("ada")
+    asked = [asyncio.ensure_future(ask) for ask in (ada.add_job("lexer"), ada.claim_next(), anext(ada.claims()))]
+    await asyncio.sleep(0)
+    """,
+}
+
+
+@pytest.mark.parametrize("what", LEFT_WITHOUT_THE_TURN.values(), ids=LEFT_WITHOUT_THE_TURN)
+def test_a_program_that_waits_for_the_turn_ends_in_time_if_it_leaves(what: str, tmp_path: Path):
+    ended = run_program(OPEN + TURN_TAKEN.format(what=what.strip()), "work.db", cwd=tmp_path)
+
+    assert (ended.stdout, ended.returncode) == ("done\n", 0), ended.stderr
 
 
 def test_what_was_answered_before_a_program_left_without_closing_is_there(tmp_path: Path):
