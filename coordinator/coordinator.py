@@ -91,8 +91,8 @@ class Coordinator(Reads):
     async def __aenter__(self) -> Coordinator:
         if self._entered:
             raise Closed("a coordinator can be entered once", hint="open another")
-        self._entered = True
         loop = _asyncio_loop()
+        self._entered = True
         timers = Timers(self._clock)
         host = self._host
         writer = Writer(
@@ -105,12 +105,17 @@ class Coordinator(Reads):
         )
         waiting = Waiting(loop, self._clock, timers, tick=writer.tick, watch=host.watch)
         session = Session(loop=loop, clock=self._clock, host=host, writer=writer, timers=timers, waiting=waiting)
-        give_up_at = time.monotonic() + self._busy_timeout_s
+        give_up_at, wanted = time.monotonic() + self._busy_timeout_s, True
+        opening = asyncio.ensure_future(host.open(writer, lambda: wanted and time.monotonic() < give_up_at))
         try:
-            await certainly(host.open(writer, lambda: time.monotonic() < give_up_at))
+            await asyncio.wait([opening])
+            opening.result()
         except BaseException:
-            await session.close()
-            self._entered = False  # what stood in the way may be gone another time
+            wanted = False
+            try:
+                await certainly(_undo(opening, session))
+            finally:
+                self._entered = False  # what stood in the way may be gone another time
             raise
         self._session = session
         return self
@@ -178,6 +183,14 @@ class Coordinator(Reads):
             raise Closed("the coordinator is not open yet", hint="enter it: async with Coordinator.open(…)")
         self._session.check_open()
         return self._session
+
+
+async def _undo(opening: asyncio.Task[None], session: Session) -> None:
+    """Let go of whatever was opened, once nothing more is."""
+    await asyncio.wait([opening])
+    if not opening.cancelled():
+        opening.exception()  # it was raised, or the caller has gone
+    await session.close()
 
 
 def _text(path_or_url: object, field: str = "path_or_url") -> str:

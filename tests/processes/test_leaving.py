@@ -193,6 +193,11 @@ asyncio.run(main())
 """
 
 LEFT_WITHOUT_THE_TURN = {
+    "opening": """
+    opening = asyncio.ensure_future(coordinator.__aenter__())
+    for _ in range(20):
+        await asyncio.sleep(0)  # a thread waits for the turn
+    """,
     "asking": """
     turn.give_back()
     await coordinator.__aenter__()

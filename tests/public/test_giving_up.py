@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from coordinator import Coordinator
@@ -58,3 +60,39 @@ async def test_who_stays_still_gets_the_turn_when_those_before_him_have_gone(pat
         await stays
 
     assert [job.id for job in await patient.jobs()] == ["stays"]
+
+
+@pytest.mark.parametrize("by", ["scope", "task"])
+async def test_opening_that_is_cancelled_does_not_wait_for_the_turn(by: str, database: Path):
+    coordinator = Coordinator.open(database, busy_timeout_s=LONG_S)
+    scope = anyio.CancelScope()
+
+    async def enter() -> None:
+        with scope:
+            await coordinator.__aenter__()
+
+    with turn_held(database):
+        opening = asyncio.create_task(enter())
+        await asyncio.sleep(0)  # it is under way
+        cancel: Any = scope.cancel if by == "scope" else opening.cancel
+        cancel()
+        in_time, _ = await asyncio.wait([opening], timeout=PATIENCE_S)
+
+    assert in_time
+    async with coordinator:
+        assert await coordinator.jobs() == []
+
+
+async def test_opening_that_is_cancelled_twice_can_be_tried_again(database: Path):
+    coordinator = Coordinator.open(database, busy_timeout_s=LONG_S)
+
+    with turn_held(database):
+        opening = asyncio.create_task(coordinator.__aenter__())
+        await asyncio.sleep(0)  # it is under way
+        opening.cancel()
+        await asyncio.sleep(0)  # it is being undone
+        opening.cancel()
+        await asyncio.wait([opening])
+
+    async with coordinator:
+        assert await coordinator.jobs() == []
