@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 import anyio.to_thread
 
-from coordinator.certain import certainly
+from coordinator.certain import Once
 from coordinator.errors import Busy, InvalidInput, Unavailable
 from coordinator.stores.interface import Snapshot, Store, TurnTaken
 
@@ -34,6 +34,10 @@ class Served(Protocol):
 
     def run(self, store: Store) -> None:
         """Serve until closed."""
+        ...
+
+    async def settle(self) -> None:
+        """Wait until all that was asked of `run` is answered, and its answers were heard or undone."""
         ...
 
     def close(self) -> None:
@@ -91,7 +95,7 @@ class SqliteHost:
         self._reading: Any = None
         self._serving: asyncio.Task[None] | None = None  # held, or it might be collected
         self._ended: asyncio.Future[None] | None = None
-        self._closing: asyncio.Future[None] | None = None
+        self._close_once = Once(self._close)
         self.key = b""
         self.opened = False
 
@@ -100,7 +104,9 @@ class SqliteHost:
         from coordinator.stores.sqlite import SqliteReader
         from coordinator.stores.sqlite_file import locate, prepare
 
-        self._writer = self._reader = self._reading = self._serving = self._ended = self._closing = None
+        # An earlier attempt to open it may have failed.
+        self._writer = self._reader = self._reading = self._serving = self._ended = None
+        self._close_once = Once(self._close)
         path = self._path = locate(self._path)  # the folder may be changed while it is open
         with _busy(path):
             await anyio.to_thread.run_sync(prepare, path, still_wanted)
@@ -120,9 +126,14 @@ class SqliteHost:
             await run_on(writer, lambda connection: self._serve_here(connection, served, opened))
         except asyncio.CancelledError:
             if os.getpid() == self._process:  # a forked child has none of the threads to wait for
-                served.close()
-                await certainly(self.close())
+                await Once(lambda: self._leave(served))()
             raise
+
+    async def _leave(self, served: Served) -> None:
+        if self.opened:
+            await served.settle()  # a claim whose caller is gone is still given back
+        served.close()
+        await self.close()
 
     def _serve_here(self, connection: sqlite3.Connection, served: Served, opened: asyncio.Future[None]) -> None:
         """On the writer's thread, from opening to the end. Whoever waits for `opened` or the end hears of it."""
@@ -148,9 +159,10 @@ class SqliteHost:
     async def read(self, work: Callable[[Snapshot], T]) -> T:
         from coordinator.stores.hosted import run_on
 
-        if self._reader is None:
+        reading = self._reading
+        if self._reader is None or reading is None:
             raise Unavailable("the reader is not open")
-        return await run_on(self._reader, lambda connection: self._reading.read(work))
+        return await run_on(self._reader, lambda connection: reading.read(work))
 
     async def back_up(self, target: str) -> None:
         from coordinator.stores.backup import back_up
@@ -167,20 +179,18 @@ class SqliteHost:
                 connection.stop()  # pyright: ignore[reportUnknownMemberType]
 
     async def close(self) -> None:
-        """Whoever asks again, as a program that ends may, waits for the same end."""
-        if self._closing is None:
-            self._closing = asyncio.ensure_future(self._close())
-        await asyncio.wait([self._closing])
-        self._closing.result()
+        await self._close_once()
 
     async def _close(self) -> None:
+        """May be begun anew: what a thread was told to do is done, although nobody waits for it any more."""
         from coordinator.stores.hosted import run_on
 
+        if self._ended is not None:
+            await asyncio.wait([self._ended])
+        reading, self._reading = self._reading, None
         try:
-            if self._ended is not None:
-                await asyncio.wait([self._ended])
-            if self._reader is not None and self._reading is not None:
-                await run_on(self._reader, lambda connection: self._reading.close())
+            if self._reader is not None and reading is not None:
+                await run_on(self._reader, lambda connection: reading.close())
         finally:
             for connection in (self._reader, self._writer):
                 if connection is not None:

@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from coordinator import limits
 from coordinator.answers import Answer, answer
-from coordinator.certain import certainly
+from coordinator.certain import Once
 from coordinator.clock import Clock
 from coordinator.commands import AnyCommand
 from coordinator.envelopes import events_of_command, reading
@@ -54,7 +54,7 @@ class Session:
         self.seekers = Seekers(self._search, waiting)
         self._searched = Search(clock)
         self._closed = False
-        self._closing: asyncio.Future[None] | None = None
+        self._close_once = Once(self._close)
         self._process = os.getpid()
 
     async def ask(self, actor: str, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
@@ -127,13 +127,7 @@ class Session:
         """Finish what was asked, and let go of everything. Whoever asks again waits for the same end."""
         if self._process != os.getpid():
             return  # all of it belongs to the parent
-        await certainly(self._close_once())
-
-    async def _close_once(self) -> None:
-        if self._closing is None:
-            self._closing = asyncio.ensure_future(self._close())
-        await asyncio.wait([self._closing])
-        self._closing.result()
+        await self._close_once()
 
     async def _close(self) -> None:
         self._closed = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -235,10 +236,43 @@ async def test_a_claim_whose_caller_was_cancelled_is_given_back_also_when_the_co
     claiming.cancel()
     await asyncio.wait([claiming])
     closing = asyncio.create_task(coordinator.close())
-    await asyncio.sleep(0)
-    gate.open()
+    soon(lambda: open_and_block_the_loop(gate))
     await closing
 
     async with Coordinator.open(database) as again:
         assert (await again.job("parser")).state == "ready"
         assert await story(again) == ["job.added", "job.claimed", "job.released"]
+
+
+def soon(function: Callable[[], None], turns: int = 10) -> None:
+    """In a few turns of the loop, when closing has told the writer what it has to tell it."""
+    loop = asyncio.get_running_loop()
+    if turns:
+        loop.call_soon(soon, function, turns - 1)
+    else:
+        loop.call_soon(function)
+
+
+def open_and_block_the_loop(gate: Gate) -> None:
+    """The writer goes on, and could end, before the loop hears of the claim."""
+    gate.open()
+    time.sleep(0.1)
+
+
+def test_a_claim_whose_caller_is_cancelled_because_the_program_ends_is_given_back_too(database: Path, gate: Gate):
+    async def program() -> None:
+        coordinator = await Coordinator.open(database).__aenter__()
+        ada = coordinator.agent("ada")
+        job = await ada.add_job("parser")
+        gate.close()
+        claiming = asyncio.create_task(ada.claim(job))
+        claiming.add_done_callback(lambda _: soon(lambda: open_and_block_the_loop(gate)))
+        await gate.drawn()
+
+    asyncio.run(program())
+
+    async def left() -> list[str]:
+        async with Coordinator.open(database) as again:
+            return await story(again)
+
+    assert asyncio.run(left()) == ["job.added", "job.claimed", "job.released"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from coordinator import Coordinator
+from coordinator import Busy, Coordinator, NewerFormat
+from coordinator.hosting import SqliteHost
 from tests.public.support import PATIENCE_S, entries, turn_held
 
 LONG_S = 3_600
@@ -96,3 +99,41 @@ async def test_opening_that_is_cancelled_twice_can_be_tried_again(database: Path
 
     async with coordinator:
         assert await coordinator.jobs() == []
+
+
+async def test_opening_can_fail_late_and_then_early(database: Path):
+    async with Coordinator.open(database) as first:
+        await first.agent("ada").add_job("parser")
+    coordinator = Coordinator.open(database, busy_timeout_s=0.05)
+    with newer_views(database), pytest.raises(NewerFormat):
+        await coordinator.__aenter__()
+
+    with turn_held(database), pytest.raises(Busy):
+        await coordinator.__aenter__()
+
+    async with coordinator:
+        assert [job.id for job in await coordinator.jobs()] == ["parser"]
+
+
+async def test_what_closing_has_done_already_it_can_do_once_more(database: Path):
+    """As it does if the program ends meanwhile; see `Once`."""
+    host = SqliteHost(str(database))
+    async with Coordinator(host) as coordinator:
+        session = coordinator._open()
+
+    await session._close()
+    await host._close()
+
+    assert not host.opened
+
+
+@contextmanager
+def newer_views(database: Path) -> Iterator[None]:
+    """What is found out only when everything is open already."""
+    with closing(sqlite3.connect(database)) as connection:
+        (ours,) = connection.execute("SELECT folds FROM head").fetchone()
+        for each in (999, ours):
+            connection.execute("UPDATE head SET folds = ?", (each,))
+            connection.commit()
+            if each != ours:
+                yield
