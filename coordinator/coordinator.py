@@ -164,8 +164,9 @@ class Coordinator(Reads):
     async def back_up(self, target: str | os.PathLike[str]) -> None:
         """Copy the workspace, as it stands at one moment, to a new file, while everybody goes on.
 
-        The copy has reached the disk when this returns; before that there is no file of this name. It holds the secret
-        from which tokens are made: keep it as private as the workspace.
+        The copy has reached the disk when this returns; before that there is no file of this name. Who cancels it hears
+        of that when the copying has ended, and finds a whole copy or none. It holds the secret from which tokens are
+        made: keep it as private as the workspace.
 
         Args:
             target: path of the new file, in a folder that exists.

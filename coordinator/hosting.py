@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 import anyio.to_thread
 
-from coordinator.certain import Once
+from coordinator.certain import Once, certainly
 from coordinator.errors import Busy, InvalidInput, Unavailable
 from coordinator.stores.interface import Snapshot, Store, TurnTaken
 
@@ -167,7 +167,7 @@ class SqliteHost:
     async def back_up(self, target: str) -> None:
         from coordinator.stores.backup import back_up
 
-        await anyio.to_thread.run_sync(back_up, self._path, target)
+        await certainly(anyio.to_thread.run_sync(back_up, self._path, target))
 
     @property
     def watch(self) -> Callable[[], Store] | None:
