@@ -29,6 +29,7 @@ from coordinator.commands import (
 from coordinator.decisions.claims import LookDeeper
 from coordinator.jobs import JobRef
 from coordinator.payloads import Payload
+from coordinator.request import Outcome
 from coordinator.resuming import as_if_sent_at, as_it_stands, claim_of
 from coordinator.session import Session
 from coordinator.tokens import Token
@@ -267,8 +268,7 @@ class Agent:
         command = ClaimJob(job=id, version=version, lease_us=limits.lease_us("lease_s", lease_s))
         sent_at = self._session.clock.boot()
         outcome = await self._session.ask(self._name, command, receipt, context)
-        claim = expect(ClaimGranted, outcome.answer)
-        return await self._again(claim) if outcome.repeated else self._claim(claim, sent_at)
+        return await self._granted(outcome, receipt, sent_at)
 
     async def claim_next(
         self,
@@ -348,14 +348,20 @@ class Agent:
         request = self._session.request(self._name, command, receipt, context, candidate)
         sent_at = self._session.clock.boot()
         outcome = await self._session.writer.ask(request)
-        if outcome.answer is None:
-            return None
-        claim = expect(ClaimGranted, outcome.answer)
-        return await self._again(claim) if outcome.repeated else self._claim(claim, sent_at)
+        return None if outcome.answer is None else await self._granted(outcome, receipt, sent_at)
 
     async def _job(self, command: _JobWrite, receipt: str | None, context: str | None) -> JobRef:
         outcome = await self._session.ask(self._name, command, receipt, context)
         return expect(JobRef, outcome.answer)
+
+    async def _granted(self, outcome: Outcome, receipt: str | None, sent_at: int) -> Claim:
+        """The claim that was asked for at `sent_at`, or long ago if the caller's receipt was known.
+
+        Under a receipt of ours it was asked for just now, also where the writer had to look up what became of it. And
+        nothing may be awaited any more: whoever is cancelled while he waits could never ask for the claim again.
+        """
+        claim = expect(ClaimGranted, outcome.answer)
+        return await self._again(claim) if outcome.repeated and receipt is not None else self._claim(claim, sent_at)
 
     def _claim(self, claim: ClaimGranted, sent_at: int) -> Claim:
         return Claim(self._session, self._name, claim, sent_at)

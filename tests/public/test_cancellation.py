@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ import anyio
 import pytest
 
 from coordinator import Agent, Coordinator
-from coordinator.hosting import SqliteHost
 from tests.public.support import PATIENCE_S, Gate, Records, claimed, entries, story, turn_held
 
 
@@ -223,38 +221,6 @@ async def test_a_read_that_is_given_up_disturbs_nobody_else(coordinator: Coordin
 
     async with asyncio.timeout(PATIENCE_S):
         assert [job.id for job in await coordinator.jobs()] == ["parser"]
-
-
-@pytest.mark.parametrize("coordinator", ["sqlite"], indirect=True)
-async def test_a_search_on_a_thread_of_its_own_is_over_when_its_caller_hears_that_it_was_cancelled(
-    coordinator: Coordinator, ada: Agent, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("coordinator.decisions.claims.CANDIDATES", 1)
-    await claimed(ada, "held", paths=["src"])
-    await ada.add_job("waits for its path", paths=["src"], priority=1)
-    await ada.add_job("free")
-    begun, go_on, search = threading.Event(), threading.Event(), SqliteHost._read_once
-    events: list[str] = []
-
-    def search_when_let(*arguments: Any) -> Any:
-        begun.set()
-        assert go_on.wait(PATIENCE_S)
-        found = search(*arguments)
-        events.append("searched")
-        return found
-
-    monkeypatch.setattr(SqliteHost, "_read_once", search_when_let)
-    task = asking(ada.claim_next())
-    task.add_done_callback(lambda _: events.append("told"))
-    assert await asyncio.to_thread(begun.wait, PATIENCE_S)
-
-    task.cancel()
-    await asyncio.sleep(0)
-    go_on.set()
-    await asyncio.wait([task])
-
-    assert task.cancelled()
-    assert events == ["searched", "told"]
 
 
 async def test_a_claim_whose_caller_was_cancelled_is_given_back_also_when_the_coordinator_closes_at_once(

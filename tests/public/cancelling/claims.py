@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from coordinator import Claims, JobRef
-from tests.public.cancelling.row import Ask, Given, Row, ready
+from tests.public.cancelling.row import Ask, Given, Row, losing_the_answer, ready
 from tests.public.cancelling.stepping import Ended
 from tests.public.cancelling.world import World
 
@@ -61,6 +61,8 @@ async def work_comes(world: World, given: Any) -> None:
 CLAIMS = {
     "claim": claim("Agent.claim", lambda w, job: w.ada.claim(job)),
     "claim next": claim("Agent.claim_next", lambda w, _: w.ada.claim_next()),
+    "claim whose answer is lost": claim("Agent.claim", lambda w, job: losing_the_answer(w, w.ada.claim(job))),
+    "claim next whose answer is lost": claim("Agent.claim_next", lambda w, _: losing_the_answer(w, w.ada.claim_next())),
     "the next of all claims": claim(
         "Agent.claims Claims.__anext__", lambda w, claims: anext(claims), given=looking_where_work_is
     ),
