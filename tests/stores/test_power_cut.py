@@ -24,6 +24,7 @@ COMMITS = """
 import ctypes
 from coordinator.stores import checkpoint
 checkpoint._FIRST_ROWS = checkpoint._FEWEST_ROWS = checkpoint._MOST_ROWS = 150
+checkpoint._TOO_MANY_PAGES = 100  # so that the log is started anew now and then
 note = ctypes.CDLL(None).note
 store = SqliteStore.open(path)
 random.seed(7)

@@ -100,6 +100,77 @@ def test_a_reader_that_stays_delays_the_moving_of_the_log_and_loses_nothing(path
     assert len(log_of(sqlite)) == 8000
 
 
+class Relay:
+    """Readers of whom there is always one, because each begins before the one before has ended."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reading = self._begin()
+
+    def next(self) -> None:
+        before, self._reading = self._reading, self._begin()
+        before.close()
+
+    def close(self) -> None:
+        self._reading.close()
+
+    def _begin(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.execute("BEGIN")
+        connection.execute("SELECT * FROM head").fetchall()
+        return connection
+
+
+def test_the_log_stays_small_although_there_is_always_somebody_who_reads(
+    path: Path, sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody reads for long, but whenever the log could start anew there is one who still needs it."""
+    with closing(Relay(path)) as relay:
+        monkeypatch.setattr(checkpoint, "sleep", lambda seconds: relay.next())
+
+        for number in range(120):
+            write_batch(sqlite, number)
+            relay.next()
+
+    assert log_size(path) < 12 * MEGABYTE
+    assert len(log_of(sqlite)) == 12_000
+
+
+def test_for_a_reader_that_stays_writers_wait_less_and_less_often(
+    path: Path, sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(checkpoint, "sleep", waits.append)
+    with closing(Relay(path)):
+        for number in range(160):
+            write_batch(sqlite, number)
+        grown = log_size(path)
+
+    assert grown > 24 * MEGABYTE
+    assert 0 < len(waits) < 30
+    assert sum(waits) < 1
+
+    for number in range(160, 200):
+        write_batch(sqlite, number)
+    assert log_size(path) < grown + MEGABYTE  # the next checkpoint found nobody in its way
+
+
+def test_starting_the_log_anew_changes_nothing_that_is_read(
+    path: Path, sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_in_one = event(1, stream="job/3")
+    sqlite.write(lambda transaction: append_in(transaction, append_in_one), still_wanted=once)
+    before = (head_of(sqlite), log_of(sqlite), stream(sqlite, 0, 9))
+    monkeypatch.setattr(sqlite._checkpoints, "_too_many", 0)  # pyright: ignore[reportPrivateUsage]
+
+    assert sqlite._checkpoints.run()  # pyright: ignore[reportPrivateUsage]
+
+    assert (head_of(sqlite), log_of(sqlite), stream(sqlite, 0, 9)) == before
+    sqlite.close()
+    with closing(SqliteStore.open(path)) as again:
+        assert (head_of(again), log_of(again), stream(again, 0, 9)) == before
+
+
 def test_nobody_can_write_during_a_checkpoint(path: Path, sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer that starts the log anew at that moment corrupts the file, with every SQLite up to 3.51.2."""
     checkpoints = sqlite._checkpoints  # pyright: ignore[reportPrivateUsage]
