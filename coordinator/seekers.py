@@ -85,7 +85,7 @@ class Seekers:
 
     def anybody(self) -> bool:
         """Whether somebody seeks who would be overtaken by asking at once."""
-        return bool(self._seeking)
+        return bool(self._seeking or self._asking)
 
     def _join(self, told: asyncio.Future[str | None], wish: Wish) -> asyncio.Future[str | None]:
         self._seeking[told] = wish

@@ -91,7 +91,7 @@ class Checkpoints:
         return False
 
     def _touch(self) -> None:
-        """The log starts anew only with a commit that changes something, and this changes nothing that anybody reads."""
+        """The log starts anew only with a commit that changes something: this changes nothing that anybody reads."""
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             self._writer.execute("UPDATE sorted SET rowid = rowid + 1")

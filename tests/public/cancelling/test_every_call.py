@@ -90,6 +90,7 @@ async def cancelled(row: Row, world: World, steps: Steps) -> Ended:
                 await row.meanwhile(world, given)
             ended = await call
 
+    await world.search_has_ended()
     assert isinstance(ended.answer, Coordinator) or world.tasks_left() == set()
     await world.is_undisturbed()
     await row.afterwards(world, given, ended)

@@ -52,6 +52,14 @@ class World:
         self._tasks = asyncio.all_tasks()
         self._threads = set(threading.enumerate())
 
+    async def search_has_ended(self) -> None:
+        """What searches for all seekers ends by itself when the last of them has gone."""
+        seekers = self.coordinator._open().seekers
+        async with asyncio.timeout(PATIENCE_S):
+            while seekers._looking is not None:
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
     async def is_undisturbed(self) -> None:
         """Right after the call has ended: it left nothing behind, and the next command works."""
         session = self.coordinator._open()
