@@ -345,6 +345,7 @@ class Agent:
     async def _ask_next(
         self, command: ClaimNext, receipt: str | None, context: str | None, candidate: str | None
     ) -> Claim | None:
+        self._session.check_here()
         request = self._session.request(self._name, command, receipt, context, candidate)
         sent_at = self._session.clock.boot()
         outcome = await self._session.writer.ask(request)

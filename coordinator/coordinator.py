@@ -15,10 +15,11 @@ from coordinator.agent import Agent
 from coordinator.calls import CommandRecord
 from coordinator.certain import certainly
 from coordinator.clock import Clock, SystemClock, origin
-from coordinator.errors import Closed, InvalidInput, UnsupportedEventLoop, UnsupportedPlatform
+from coordinator.errors import Closed, InvalidInput, UnsupportedPlatform
 from coordinator.execute import Journal
 from coordinator.hosting import Host, SqliteHost, host_for
 from coordinator.jobs import Job, JobState
+from coordinator.loops import running_loop
 from coordinator.past import Past
 from coordinator.reads import STATES, Reads
 from coordinator.seen import Seen
@@ -91,7 +92,7 @@ class Coordinator(Reads):
     async def __aenter__(self) -> Coordinator:
         if self._entered:
             raise Closed("a coordinator can be entered once", hint="open another")
-        loop = _asyncio_loop()
+        loop = running_loop()
         self._entered = True
         timers = Timers(self._clock)
         host = self._host
@@ -206,10 +207,3 @@ def _text(path_or_url: object, field: str = "path_or_url") -> str:
     except UnicodeEncodeError:
         raise InvalidInput(field, "holds a lone surrogate") from None
     return path
-
-
-def _asyncio_loop() -> asyncio.AbstractEventLoop:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        raise UnsupportedEventLoop("this library needs asyncio, and this program runs under something else") from None

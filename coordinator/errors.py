@@ -131,7 +131,7 @@ class UnsupportedPlatform(CoordinatorError):
 
 
 class UnsupportedEventLoop(CoordinatorError):
-    """Only asyncio (and uvloop) can run this library."""
+    """Only asyncio (and uvloop) can run this library, and each coordinator belongs to the loop it was opened in."""
 
     code = "unsupported_event_loop"
     hint = "run under asyncio: anyio.run(main) does by default"

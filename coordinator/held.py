@@ -50,6 +50,7 @@ class Held:
 
     async def end(self, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
         """Ask for something with which the claim ends."""
+        self.session.check_here()
         self.ending = self.session.request(self.actor, command, receipt, context)
         outcome = await self.session.writer.ask(self.ending)
         self.ended = True

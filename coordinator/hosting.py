@@ -8,14 +8,14 @@ import re
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
-
-import anyio.to_thread
 
 from coordinator.certain import Once, certainly
 from coordinator.errors import Busy, InvalidInput, Unavailable
 from coordinator.stores.interface import Snapshot, Store, TurnTaken
+from coordinator.threads import start_thread, starting
 
 if TYPE_CHECKING:
     import sqlite3
@@ -108,8 +108,8 @@ class SqliteHost:
         self._writer = self._reader = self._reading = self._serving = self._ended = None
         self._close_once = Once(self._close)
         path = self._path = locate(self._path)  # the folder may be changed while it is open
-        with _busy(path):
-            await anyio.to_thread.run_sync(prepare, path, still_wanted)
+        with _busy(path), starting():
+            await asyncio.to_thread(prepare, path, still_wanted)
             self._writer = await host(path)
             self._reader = await host(path)
             self._reading = await run_on(self._reader, lambda connection: SqliteReader(path, connection))
@@ -167,7 +167,7 @@ class SqliteHost:
     async def back_up(self, target: str) -> None:
         from coordinator.stores.backup import back_up
 
-        await certainly(anyio.to_thread.run_sync(back_up, self._path, target))
+        await certainly(asyncio.to_thread(back_up, self._path, target))
 
     @property
     def watch(self) -> Callable[[], Store] | None:
@@ -213,8 +213,7 @@ class MemoryHost:
 
     async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
         served.prepare(self._store)
-        self._thread = threading.Thread(target=served.run, args=(self._store,), name="coordinator-memory", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(partial(served.run, self._store), "coordinator-memory")
         self.opened = True
 
     async def read(self, work: Callable[[Snapshot], T]) -> T:
@@ -232,7 +231,7 @@ class MemoryHost:
 
     async def close(self) -> None:
         if self._thread is not None:
-            await anyio.to_thread.run_sync(self._thread.join)
+            await asyncio.to_thread(self._thread.join)
 
 
 @contextmanager

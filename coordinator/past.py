@@ -39,7 +39,7 @@ class Past(Reads):
             self._position = limits.whole("position_or_time", moment, 0, 2**63 - 1)
 
     async def _see(self, look: Callable[[Seen], T]) -> T:
-        self._session.check_open()
+        self._session.check_here()
         host = self._session.host
         if self._position is None:
             self._position = await host.read(self._position_then)

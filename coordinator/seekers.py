@@ -63,6 +63,7 @@ class Seekers:
             waits: while there is none, wait.
             until_settled: but not when no job is ready, claimed or submitted.
         """
+        self._waiting.check_loop()
         wish = Wish(next(self._places), waits, until_settled)
         while True:
             told: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()

@@ -7,8 +7,6 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import anyio.to_thread
-
 from coordinator import limits
 from coordinator.answers import Answer, answer
 from coordinator.certain import Once
@@ -18,6 +16,7 @@ from coordinator.envelopes import events_of_command, reading
 from coordinator.errors import Closed
 from coordinator.execute import now
 from coordinator.hosting import Host
+from coordinator.loops import refuse_other_loop
 from coordinator.rebuild import check_head
 from coordinator.receipts import generate
 from coordinator.request import Outcome, Request
@@ -59,6 +58,7 @@ class Session:
 
     async def ask(self, actor: str, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
         """Run one command for an actor, under the caller's receipt or one made for it."""
+        self.check_here()
         return await self.writer.ask(self.request(actor, command, receipt, context))
 
     def request(
@@ -82,13 +82,13 @@ class Session:
 
     async def see(self, look: Callable[[Seen], T]) -> T:
         """Read the present."""
-        self.check_open()
+        self.check_here()
         with reading():
             return await self.host.read(lambda snapshot: look(self._seen(snapshot)))
 
     async def recall(self, actor: str, receipt: str) -> Answer | None:
         """The answer to the command that had this receipt; None if there was none."""
-        self.check_open()
+        self.check_here()
         key = self.host.key
 
         def look(seen: Seen) -> Answer | None:
@@ -102,6 +102,7 @@ class Session:
 
     async def until(self, look: Callable[[Seen], tuple[T] | None]) -> T:
         """Wait until `look` finds something, looking whenever something was committed or a lease ran out."""
+        self.check_here()
 
         def look_once(seen: Seen) -> Look[T]:
             return Look(look(seen), seen.due_in())
@@ -114,7 +115,7 @@ class Session:
 
     async def back_up(self, target: str) -> None:
         """Copy the workspace to a new file."""
-        self.check_open()
+        self.check_here()
         await self.host.back_up(target)
 
     def check_open(self) -> None:
@@ -123,10 +124,21 @@ class Session:
         if self._process != os.getpid():
             raise Closed("the coordinator belongs to the parent of this process", hint="open one here")
 
+    def check_here(self) -> None:
+        """Before anything is awaited: the caller must run on the loop that the coordinator was opened in.
+
+        Raises:
+            Closed: it is not open.
+            UnsupportedEventLoop: the caller runs on another loop.
+        """
+        self.check_open()
+        refuse_other_loop(self.loop)
+
     async def close(self) -> None:
         """Finish what was asked, and let go of everything. Whoever asks again waits for the same end."""
         if self._process != os.getpid():
             return  # all of it belongs to the parent
+        refuse_other_loop(self.loop)
         await self._close_once()
 
     async def _close(self) -> None:
@@ -138,7 +150,7 @@ class Session:
         try:
             await self.host.close()
         finally:
-            await anyio.to_thread.run_sync(self._stop_threads)
+            await asyncio.to_thread(self._stop_threads)
 
     def _stop_threads(self) -> None:
         self.timers.close()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import count
 
 from coordinator.clock import Clock
+from coordinator.threads import start_thread
 
 log = logging.getLogger("coordinator")
 
@@ -56,11 +57,10 @@ class Timers:
         """Call `function` on the timers' thread once `boot()` has reached `due`. It must be quick."""
         timer = Timer(function, self._forget_one)
         with self._changed:
-            heapq.heappush(self._due, (due, next(self._order), timer))
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="coordinator-timers", daemon=True)
-                self._thread.start()
-            elif self._due[0][2] is timer:
+                self._thread = start_thread(self._run, "coordinator-timers")
+            heapq.heappush(self._due, (due, next(self._order), timer))
+            if self._due[0][2] is timer:
                 self._changed.notify()
         return timer
 

@@ -14,7 +14,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from coordinator.clock import Clock
 from coordinator.errors import CoordinatorError
+from coordinator.loops import refuse_other_loop
 from coordinator.stores.interface import Store
+from coordinator.threads import start_thread
 from coordinator.timers import Timers
 
 log = logging.getLogger("coordinator")
@@ -71,9 +73,9 @@ class Waiting:
             woken: whoever sets this has it look again, too.
         """
         woken = woken or asyncio.Event()
-        self._woken.add(woken)
         if self._poller is not None:
             self._poller.more()
+        self._woken.add(woken)
         try:
             while True:
                 woken.clear()  # before looking: what happens meanwhile wakes us again
@@ -86,6 +88,10 @@ class Waiting:
             self._woken.discard(woken)
             if self._poller is not None:
                 self._poller.fewer()
+
+    def check_loop(self) -> None:
+        """Raises `UnsupportedEventLoop` if the caller runs on another loop than those who wait."""
+        refuse_other_loop(self._loop)
 
     def wake(self) -> None:
         """Something was committed: everybody looks again. On the loop."""
@@ -126,10 +132,9 @@ class Poller:
 
     def more(self) -> None:
         with self._changed:
-            self._waiters += 1
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="coordinator-poller", daemon=True)
-                self._thread.start()
+                self._thread = start_thread(self._run, "coordinator-poller")
+            self._waiters += 1
             self._changed.notify()
 
     def fewer(self) -> None:

@@ -41,7 +41,7 @@ class Working:
 
     async def __aenter__(self) -> None:
         session = self._held.session
-        session.check_open()
+        session.check_here()
         if self._held.ended:
             attempt = self._held.granted.attempt
             raise ClaimEnded(f"job/{self._held.job}", attempt=attempt, how="submitted, failed or released")

@@ -6,10 +6,15 @@ import os
 import secrets
 import sqlite3
 from contextlib import closing, suppress
+from typing import Final
+from urllib.parse import quote
 
-from coordinator.errors import Unavailable
+from coordinator.errors import InvalidInput, Unavailable
 from coordinator.stores.sqlite_file import connect, locate, reaching
 from coordinator.stores.sqlite_rows import hint_for
+
+_BESIDE_A_DATABASE: Final = ("-journal", "-wal", "-shm", ".turn")
+"""SQLite would take a copy of such a name for what it has left itself, and remove it; so would we."""
 
 
 def back_up(path: str, target: str) -> None:
@@ -20,9 +25,12 @@ def back_up(path: str, target: str) -> None:
     private as the workspace.
 
     Raises:
+        InvalidInput: the target has a name that belongs beside a database.
         Unavailable: the target exists, or cannot be written.
     """
     target = locate(target)
+    if target.endswith(_BESIDE_A_DATABASE):
+        raise InvalidInput("target", "has a name that belongs beside a database", hint="name a new file of its own")
     if os.path.lexists(target):
         raise Unavailable(f"{target} exists already", hint="name a new file")
     unfinished = f"{target}.{secrets.token_hex(4)}.unfinished"
@@ -41,7 +49,8 @@ def back_up(path: str, target: str) -> None:
 def _copy(path: str, unfinished: str) -> None:
     try:
         with closing(connect(path)) as connection:
-            connection.execute("VACUUM INTO ?", (unfinished,))
+            # As a URI, because a name need not be UTF-8.
+            connection.execute("VACUUM INTO ?", (f"file:{quote(os.fsencode(unfinished))}",))
     except sqlite3.Error as error:
         raise Unavailable(f"{path} could not be copied: {error}", hint=hint_for(error)) from error
 

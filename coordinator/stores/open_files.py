@@ -20,6 +20,34 @@ _PATIENCE_S = 1.0
 _CLOSE_ALL = "close every program that uses the workspace, and open it anew"
 
 
+_inherited: set[tuple[int, int]] = set()
+"""The databases that were open when this process was forked. See `refuse_inherited`."""
+
+
+def inherit(known: OpenFiles) -> None:
+    """In a forked child: what the parent had open."""
+    if known.database is not None:
+        _inherited.add(known.database)
+
+
+def refuse_inherited(path: str) -> None:
+    """A child that was forked while its process had a database open must never open that database itself.
+
+    SQLite keeps a list of its locks in memory, and the child has a copy of it: SQLite believes there that the locks are
+    held, but the system gave them to the parent alone. So the parent would take itself for the last user, and remove
+    the log under the child; and the child would wait for a lock that it believes to hold itself.
+    (https://www.sqlite.org/howtocorrupt.html, "Carrying an open database connection across a fork")
+
+    Raises:
+        Unavailable: that is so.
+    """
+    if _inherited and _identity(path) in _inherited:
+        raise Unavailable(
+            f"{path} was open when this process was forked",
+            hint="start processes that use it by spawn or forkserver, or as a command of their own",
+        )
+
+
 class OpenFiles:
     """The three files as they were when a connection opened them; to be made while it reads."""
 
@@ -27,6 +55,11 @@ class OpenFiles:
         self._path = path
         self._beside = _beside(path)
         self._known = [_identity(path), *map(_identity, self._beside)]
+
+    @property
+    def database(self) -> tuple[int, int] | None:
+        """Device and inode."""
+        return self._known[0]
 
     def check(self) -> None:
         """Raises `Unavailable` unless all are still where they were; what was only moved away can be put back."""

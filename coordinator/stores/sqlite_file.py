@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from coordinator.errors import AGAINST_DAMAGE, NewerFormat, NotAWorkspace, Unavailable, UnsupportedPlatform
 from coordinator.stores.interface import FORMAT
-from coordinator.stores.open_files import check_beside
+from coordinator.stores.open_files import check_beside, refuse_inherited
 from coordinator.stores.sqlite_rows import hint_for, is_damage, is_locked
 from coordinator.stores.system_errors import unavailable
 from coordinator.stores.turn import Turn, patience, pause
@@ -87,8 +87,14 @@ CONNECT: Final[ConnectArguments] = {
 
 
 def locate(path: str | os.PathLike[str]) -> str:
-    """The one name under which all processes know this file: SQLite resolves links for the files beside it, too."""
-    return os.path.realpath(os.fspath(path))
+    """The one name under which all processes know this file: SQLite resolves links for the files beside it, too.
+
+    Raises:
+        Unavailable: it is relative to a folder that is not there any more.
+    """
+    path = os.fspath(path)
+    with reaching(path):
+        return os.path.realpath(path)
 
 
 def uri_of(path: str) -> str:
@@ -98,6 +104,7 @@ def uri_of(path: str) -> str:
 
 def connect(path: str, still_wanted: Callable[[], bool] | None = None) -> sqlite3.Connection:
     """A plain connection to an existing file, configured. It belongs to the calling thread."""
+    refuse_inherited(path)
     connection = sqlite3.connect(uri_of(path), **CONNECT)
     try:
         configure(connection, path, still_wanted or patience())
@@ -140,6 +147,7 @@ def prepare(path: str | os.PathLike[str], still_wanted: Callable[[], bool]) -> N
     """
     path = locate(path)
     _check_platform()
+    refuse_inherited(path)
     with reaching(path):
         _check_place(path)
     beside = path + ".turn"

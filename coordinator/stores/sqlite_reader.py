@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from coordinator.errors import AGAINST_DAMAGE, Closed, CoordinatorError, NotAWorkspace, Unavailable
 from coordinator.stores.interface import Snapshot
-from coordinator.stores.open_files import OpenFiles
+from coordinator.stores.open_files import OpenFiles, inherit, refuse_inherited
 from coordinator.stores.sqlite_file import configure, connect, locate, reaching, recognise, retry_locked
 from coordinator.stores.sqlite_rows import SqliteSnapshot, explain, is_locked
 from coordinator.stores.turn import patience
@@ -96,6 +96,7 @@ class SqliteReader:
         self._close_connections()
 
     def _open(self, connection: sqlite3.Connection | None, still_wanted: Callable[[], bool]) -> None:
+        refuse_inherited(self.path)
         with reaching(self.path):
             self._connection = connection or connect(self.path, still_wanted)
             try:
@@ -187,6 +188,7 @@ class SqliteReader:
 
 def _leave_all_to_parent() -> None:
     for store in list(_live):
+        inherit(store._files)  # pyright: ignore[reportPrivateUsage]
         store._leave_to_parent()  # pyright: ignore[reportPrivateUsage]
 
 

@@ -49,6 +49,17 @@ PROGRAMS: dict[str, tuple[str, int]] = {
         """,
         0,
     ),
+    "leaves by sys.exit a loop that nobody runs again": (
+        """
+        async def main():
+            async with Coordinator.open(sys.argv[1]) as coordinator:
+                print("done")
+                sys.exit(3)
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        """,
+        3,
+    ),
     "falls off the end of a loop that nobody closes": (
         """
         async def main():
@@ -285,6 +296,55 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+FORKED_AND_OPENS = """
+import asyncio, os, sys
+from coordinator import Coordinator, Unavailable
+
+async def child():
+    async with Coordinator.open("other.db") as coordinator:
+        await coordinator.agent("eve").add_job("elsewhere")
+    os.symlink("work.db", "link.db")
+    for name in ("work.db", "link.db"):
+        try:
+            async with Coordinator.open(name) as coordinator:
+                print("opened")
+        except Unavailable as error:
+            print("open when this process was forked" in str(error), "spawn" in error.hint)
+    sys.stdout.flush()
+
+def forked():
+    pid = os.fork()
+    if pid == 0:
+        asyncio.new_event_loop().run_until_complete(child())
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+async def main():
+    async with Coordinator.open("work.db") as coordinator:
+        await coordinator.agent("ada").add_job("parser")
+        await asyncio.to_thread(forked)
+        await coordinator.agent("ada").add_job("lexer")
+        print(sorted(job.id for job in await coordinator.jobs()))
+
+asyncio.run(main())
+"""
+
+
+def test_a_child_that_was_forked_while_a_workspace_was_open_cannot_open_it_itself(tmp_path: Path):
+    """SQLite's memory of its locks passes to the child, the locks do not: the two would remove each other's log."""
+    ended = run_program(FORKED_AND_OPENS, cwd=tmp_path)
+
+    assert ended.stdout == "True True\nTrue True\n['lexer', 'parser']\n", ended.stderr
+
+
+def test_a_child_that_was_forked_before_a_workspace_was_opened_can_open_it(tmp_path: Path):
+    program = FORKED_AND_OPENS.replace("asyncio.run(main())", "forked(); asyncio.run(main())")
+
+    ended = run_program(program.replace("        await asyncio.to_thread(forked)\n", ""), cwd=tmp_path)
+
+    assert ended.stdout == "opened\nopened\n['lexer', 'parser']\n", ended.stderr
 
 
 @pytest.mark.parametrize("place", ["memory:", "work.db"])

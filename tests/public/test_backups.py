@@ -74,3 +74,26 @@ async def test_a_workspace_in_memory_has_nothing_to_back_up() -> None:
     async with memory_coordinator() as coordinator:
         with pytest.raises(Unavailable, match="memory"):
             await coordinator.back_up("copy.db")
+
+
+@pytest.mark.parametrize("name", ["work.db-journal", "other.db-wal", "work.db-shm", "work.db.turn"])
+async def test_a_backup_cannot_have_a_name_that_belongs_beside_a_database(name: str, tmp_path: Path) -> None:
+    """SQLite takes a copy called `work.db-journal` for its own, and removes it when it opens `work.db`."""
+    async with Coordinator.open(tmp_path / "work.db") as coordinator:
+        before = sorted(os.listdir(tmp_path))
+
+        with pytest.raises(InvalidInput, match="belongs beside a database"):
+            await coordinator.back_up(tmp_path / name)
+
+        assert sorted(os.listdir(tmp_path)) == before
+
+
+async def test_a_backup_may_have_any_other_name(tmp_path: Path) -> None:
+    target = tmp_path / os.fsdecode(b"copy?#%41 \xff.db")
+    async with Coordinator.open(tmp_path / "work.db") as coordinator:
+        await coordinator.agent("ada").add_job("parser")
+
+        await coordinator.back_up(target)
+
+    async with Coordinator.open(target) as copy:
+        assert [job.id for job in await copy.jobs()] == ["parser"]

@@ -505,3 +505,81 @@ async def test_a_field_of_open_that_is_wrong_is_refused_before_anything_is_opene
         Coordinator.open(database, busy_timeout_s=-1)
 
     assert not database.exists()
+
+
+# Another loop, and no thread left
+
+FROM_ANOTHER_LOOP: dict[str, Callable[[Coordinator], Coroutine[Any, Any, Any]]] = {
+    "add_job": lambda c: c.agent("ada").add_job("lexer"),
+    "claim": lambda c: c.agent("ada").claim("parser", version=1),
+    "claim_next": lambda c: c.agent("ada").claim_next(),
+    "claims": lambda c: c.agent("ada").claims().__anext__(),
+    "recall": lambda c: c.agent("ada").recall("first"),
+    "job": lambda c: c.job("parser"),
+    "log": lambda c: c.log().__anext__(),
+    "the past": lambda c: c.at(1).job("parser"),
+    "wait_for_job": lambda c: c.wait_for_job("parser", "accepted"),
+    "close": lambda c: c.close(),
+}
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("ask", FROM_ANOTHER_LOOP.values(), ids=FROM_ANOTHER_LOOP)
+async def test_a_call_from_another_loop_is_refused_and_applies_nothing(
+    ask: Callable[[Coordinator], Coroutine[Any, Any, Any]], coordinator: Coordinator, ada: Agent
+):
+    await ada.add_job("parser")
+
+    with pytest.raises(UnsupportedEventLoop, match="opened in another event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(ask(coordinator)))
+
+    assert [entry.type for entry in await entries(coordinator)] == ["job.added"]
+    await ada.add_job("index")
+
+
+async def test_a_claim_is_not_used_from_another_loop(coordinator: Coordinator, ada: Agent):
+    claim = await claimed(ada)
+
+    async def work() -> None:
+        async with claim.working():
+            raise AssertionError("the block was entered")
+
+    for ask in (claim.submit, claim.renew, lambda: claim.note({"progress": 1}), work):
+        with pytest.raises(UnsupportedEventLoop):
+            await asyncio.to_thread(lambda ask=ask: asyncio.run(ask()))
+
+    assert (await claim.submit()).state == "submitted"
+
+
+async def test_a_process_that_has_no_thread_left_says_so_and_works_again_when_it_has(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async with Coordinator.open(database) as coordinator, Coordinator.open(database) as other:
+        ada = coordinator.agent("ada")
+        claim = await claimed(ada, lease_s=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", fail)
+            for ask in (coordinator.wait_for_job("parser", "accepted"), claim.working().__aenter__()):
+                with pytest.raises(Unavailable, match="no thread could be started"):
+                    await ask
+            with pytest.raises(Unavailable, match="no thread could be started"):
+                await Coordinator.open(database).__aenter__()
+
+        waiting = asyncio.create_task(coordinator.wait_for_job("parser", "submitted"))
+        await asyncio.sleep(0)
+        await (await other.agent("ada").resume(claim.token)).submit()
+
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await waiting).state == "submitted"
+
+
+async def test_a_relative_path_in_a_folder_that_is_gone_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(Unavailable):
+        await Coordinator.open("work.db").__aenter__()
