@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from coordinator.commands import AnyCommand
 from coordinator.envelopes import events_of_command, reading
 from coordinator.errors import Closed
 from coordinator.execute import now
+from coordinator.forks import this_process
 from coordinator.hosting import Host
 from coordinator.loops import refuse_other_loop
 from coordinator.rebuild import check_head
@@ -54,7 +54,7 @@ class Session:
         self._searched = Search(clock)
         self._closed = False
         self._close_once = Once(self._close)
-        self._process = os.getpid()
+        self._process = this_process()
 
     async def ask(self, actor: str, command: AnyCommand, receipt: str | None, context: str | None) -> Outcome:
         """Run one command for an actor, under the caller's receipt or one made for it."""
@@ -121,7 +121,7 @@ class Session:
     def check_open(self) -> None:
         if self._closed:
             raise Closed("the coordinator is closed")
-        if self._process != os.getpid():
+        if self._process is not this_process():
             raise Closed("the coordinator belongs to the parent of this process", hint="open one here")
 
     def check_here(self) -> None:
@@ -136,7 +136,7 @@ class Session:
 
     async def close(self) -> None:
         """Finish what was asked, and let go of everything. Whoever asks again waits for the same end."""
-        if self._process != os.getpid():
+        if self._process is not this_process():
             return  # all of it belongs to the parent
         refuse_other_loop(self.loop)
         await self._close_once()

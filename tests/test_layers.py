@@ -71,7 +71,7 @@ LAYERS: dict[str, list[str]] = {
         "coordinator.tokens",
     ],
     "stores": ["coordinator.stores", "coordinator.stores.*"],
-    "errors": ["coordinator.errors"],
+    "errors": ["coordinator.errors", "coordinator.forks"],
     "projections": ["projections", "projections.*"],
     "events": ["events", "events.*"],
 }

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from coordinator.errors import Closed, Unavailable
+from coordinator.forks import this_process
 from coordinator.stores.checkpoint import Checkpoints
 from coordinator.stores.interface import CommitUnknown, Transaction, TurnTaken
 from coordinator.stores.sqlite_file import locate, prepare, reaching
@@ -78,7 +79,7 @@ class SqliteStore(SqliteReader):
 
     def close(self) -> None:
         """Without the turn it is as safe, but of two that close at the same time neither finds itself the last."""
-        if self._process == os.getpid() and not isinstance(self._unusable, Closed):
+        if self._process is this_process() and not isinstance(self._unusable, Closed):
             with suppress(TurnTaken, OSError):
                 self._turn.take(patience(_PATIENCE_AT_CLOSE_S))
         super().close()

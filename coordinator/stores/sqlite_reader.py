@@ -11,6 +11,7 @@ from copy import copy
 from typing import Any, TypeVar
 
 from coordinator.errors import AGAINST_DAMAGE, Closed, CoordinatorError, NotAWorkspace, Unavailable
+from coordinator.forks import this_process
 from coordinator.stores.interface import Snapshot
 from coordinator.stores.open_files import OpenFiles, inherit, refuse_inherited
 from coordinator.stores.sqlite_file import configure, connect, locate, reaching, recognise, retry_locked
@@ -39,7 +40,7 @@ class SqliteReader:
 
     def __init__(self, path: str | os.PathLike[str], connection: sqlite3.Connection | None = None) -> None:
         self.path = locate(path)
-        self._process = os.getpid()
+        self._process = this_process()
         self._unusable: CoordinatorError | None = None
         self._open(connection, patience())
         _live.add(self)
@@ -89,7 +90,7 @@ class SqliteReader:
 
     def close(self) -> None:
         """The last of all connections to close also moves the whole log into the database. Twice is harmless."""
-        if self._process != os.getpid() or isinstance(self._unusable, Closed):
+        if self._process is not this_process() or isinstance(self._unusable, Closed):
             return
         _live.discard(self)
         self._unusable = Closed("the store was closed")
@@ -168,7 +169,7 @@ class SqliteReader:
             raise RuntimeError("a transaction is running on this store")
 
     def _check_process(self) -> None:
-        if self._process != os.getpid():
+        if self._process is not this_process():
             raise Closed("the store belongs to the parent of this process", hint="open one here")
 
     def _leave_to_parent(self) -> None:
