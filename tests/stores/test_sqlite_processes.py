@@ -329,19 +329,26 @@ os._exit(0)
         assert log_of(store) == [1]
 
 
-def test_a_store_is_used_after_a_fork_by_its_own_process(path: Path, child: Callable[..., Child]) -> None:
+def test_a_forked_child_cannot_open_what_its_parent_has_open(path: Path, child: Callable[..., Child]) -> None:
     script = """
+from coordinator.errors import Unavailable
+
 store = SqliteStore.open(path)
 if os.fork() == 0:
-    own = SqliteStore.open(path)
-    append(own, event(1))
-    own.close()
+    for use in (SqliteStore.open, SqliteStore, SqliteReader):
+        try:
+            use(path)
+        except Unavailable as error:
+            assert "forked" in str(error)
+        else:
+            os._exit(1)
     os._exit(0)
-os.wait()
-say(store.changed(), log_of(store))
+status = os.wait()[1]
+append(store, event(1))
+say(status, log_of(store))
 """
 
-    assert child(script, path).hear() == "True [1]"
+    assert child(script, path).hear() == "0 [1]"
 
 
 def test_putting_needs_no_event(path: Path, sqlite: SqliteStore) -> None:
