@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 
+INSTEAD = "start processes that use it by spawn or forkserver, or as a command of their own"
+"""What to do instead of forking."""
+
 _this: object = object()
 
 

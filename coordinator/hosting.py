@@ -104,9 +104,7 @@ class SqliteHost:
         from coordinator.stores.sqlite import SqliteReader
         from coordinator.stores.sqlite_file import locate, prepare
 
-        # An earlier attempt to open it may have failed.
-        self._writer = self._reader = self._reading = self._serving = self._ended = None
-        self._close_once = Once(self._close)
+        self._close_once = Once(self._close)  # an earlier attempt to open it may have failed
         path = self._path = locate(self._path)  # the folder may be changed while it is open
         with _busy(path), starting():
             await asyncio.to_thread(prepare, path, still_wanted)

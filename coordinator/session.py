@@ -14,7 +14,7 @@ from coordinator.commands import AnyCommand
 from coordinator.envelopes import events_of_command, reading
 from coordinator.errors import Closed
 from coordinator.execute import now
-from coordinator.forks import this_process
+from coordinator.forks import INSTEAD, this_process
 from coordinator.hosting import Host
 from coordinator.loops import refuse_other_loop
 from coordinator.rebuild import check_head
@@ -122,7 +122,7 @@ class Session:
         if self._closed:
             raise Closed("the coordinator is closed")
         if self._process is not this_process():
-            raise Closed("the coordinator belongs to the parent of this process", hint="open one here")
+            raise Closed("the coordinator belongs to the parent of this process", hint=INSTEAD)
 
     def check_here(self) -> None:
         """Before anything is awaited: the caller must run on the loop that the coordinator was opened in.

@@ -10,6 +10,7 @@ import errno
 import os
 
 from coordinator.errors import Unavailable
+from coordinator.forks import INSTEAD
 from coordinator.stores.system_errors import unavailable
 from coordinator.stores.turn import lock_holder, patience, pause
 
@@ -44,7 +45,7 @@ def refuse_inherited(path: str) -> None:
     if _inherited and _identity(path) in _inherited:
         raise Unavailable(
             f"{path} was open when this process was forked",
-            hint="start processes that use it by spawn or forkserver, or as a command of their own",
+            hint=INSTEAD,
         )
 
 

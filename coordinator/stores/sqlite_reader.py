@@ -11,7 +11,7 @@ from copy import copy
 from typing import Any, TypeVar
 
 from coordinator.errors import AGAINST_DAMAGE, Closed, CoordinatorError, NotAWorkspace, Unavailable
-from coordinator.forks import this_process
+from coordinator.forks import INSTEAD, this_process
 from coordinator.stores.interface import Snapshot
 from coordinator.stores.open_files import OpenFiles, inherit, refuse_inherited
 from coordinator.stores.sqlite_file import configure, connect, locate, reaching, recognise, retry_locked
@@ -170,7 +170,7 @@ class SqliteReader:
 
     def _check_process(self) -> None:
         if self._process is not this_process():
-            raise Closed("the store belongs to the parent of this process", hint="open one here")
+            raise Closed("the store belongs to the parent of this process", hint=INSTEAD)
 
     def _leave_to_parent(self) -> None:
         """In a forked child: never let go of the connection.

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.errors import Unavailable
+from coordinator.forks import INSTEAD
 from coordinator.stores import line, sqlite_reader
 from coordinator.stores.interface import Snapshot, Transaction, TurnTaken
 from coordinator.stores.sqlite import SqliteReader, SqliteStore
@@ -273,8 +274,8 @@ store.close()
 """
     process = child(script, path)
 
-    assert [process.hear() for _ in range(5)] == ["the store belongs to the parent of this process (open one here)"] * 5
-    assert process.hear() == "[1, 2]"
+    said = {process.hear() for _ in range(5)}
+    assert said == {f"the store belongs to the parent of this process ({INSTEAD})"}
 
 
 def test_a_forked_child_does_not_keep_the_turn(path: Path, sqlite: SqliteStore, child: Callable[..., Child]) -> None:
@@ -332,6 +333,7 @@ os._exit(0)
 def test_a_forked_child_cannot_open_what_its_parent_has_open(path: Path, child: Callable[..., Child]) -> None:
     script = """
 from coordinator.errors import Unavailable
+from coordinator.forks import INSTEAD
 
 store = SqliteStore.open(path)
 if os.fork() == 0:
