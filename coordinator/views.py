@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -19,6 +19,9 @@ from projections.projection import Projection
 from projections.registry import PROJECTIONS
 from projections.replay import fold
 from projections.reservations import RESERVATIONS, ReservationRow
+
+if TYPE_CHECKING:
+    from coordinator.decisions.claims import Passed
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -311,7 +314,7 @@ class Views:
     def __init__(self, snapshot: Snapshot, cache: RowCache | None = None) -> None:
         cached = (cache or RowCache()).tables
         self._snapshot = snapshot
-        self.searched: object = None  # what a search among these rows came to; gone when one of them changes
+        self.searched: Passed | None = None  # those a search among these rows passed over; gone when a row changes
         self._done: list[tuple[Table[Any], str, Any]] = []  # what one command has changed, and what stood there
         self.jobs: Table[JobRow] = Table(JOBS, snapshot, cached["jobs"], self._done)
         self.leases: Table[LeaseRow] = Table(LEASES, snapshot, cached["leases"], self._done)

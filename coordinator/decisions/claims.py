@@ -36,7 +36,7 @@ def claim_job(command: ClaimJob, views: Views, moment: Moment) -> list[AnyEvent]
 
 
 def claim_next(command: ClaimNext, views: Views, moment: Moment) -> list[AnyEvent]:
-    found = views.searched if isinstance(views.searched, Passed) else best_free(views, CANDIDATES)
+    found = views.searched or best_free(views, CANDIDATES)
     if isinstance(found, Passed):
         views.searched = found  # whoever asks next, before anything has changed, need not look at them again
         if found.all:
