@@ -345,10 +345,21 @@ async def test_who_waits_for_a_job_waits_for_the_turn_too(seek: Any, searches: S
     await searches.find("a")
 
     await asking.answer("ada", Busy("not now"))
-    asked_at_once = dict(asking.jobs)
     await searches.find("a")
 
-    assert (asked_at_once, asking.jobs) == ({}, {"ada": "a"})
+    assert asking.jobs == {"ada": "a"}
+
+
+async def test_who_did_not_get_the_turn_pauses_before_it_looks_again(
+    seek: Any, searches: Searches, asking: Asking, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("coordinator.seekers._PAUSE_S", PATIENCE_S)
+    await seek("ada", waits=True)
+    await searches.find("a")
+
+    await asking.answer("ada", Busy("not now"))
+
+    assert not searches.going_on
 
 
 async def test_who_does_not_wait_does_not_wait_for_the_turn_either(seek: Any, searches: Searches, asking: Asking):
