@@ -65,6 +65,12 @@ class Busy(CoordinatorError):
     hint = "try again; nothing was applied"
 
 
+def turn_held(holder: int | None, how_long: str, place: str = "") -> Busy:
+    """The turn did not come; `holder` is the process that had it, where that is known."""
+    by = f" by process {holder}" if holder is not None else ""
+    return Busy(f"{place}the turn was held{by} for {how_long}")
+
+
 class Unavailable(CoordinatorError):
     """The store cannot be used now (disk full, file gone, writer stopped). Nothing was applied."""
 
@@ -122,6 +128,11 @@ class NewerFormat(CoordinatorError):
 
     code = "newer_format"
     hint = "install the newer version of async-coordinator here too"
+
+
+def newer_format(found: int, known: int) -> NewerFormat:
+    """What a process says that finds a workspace taken over by newer software."""
+    return NewerFormat(f"this workspace has format {found}, this software reads up to {known}")
 
 
 class UnsupportedPlatform(CoordinatorError):

@@ -22,7 +22,7 @@ from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
-from coordinator.envelopes import envelope_of, event_at, events_of_command
+from coordinator.envelopes import envelope_of, event_at, events_of_command, reading
 from coordinator.errors import CoordinatorError, damaged
 from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
@@ -86,14 +86,13 @@ def commit(
         return journal.outcomes
 
     try:
-        outcomes = store.write(work, still_wanted=still_wanted)
+        with reading():
+            outcomes = store.write(work, still_wanted=still_wanted)
     except TurnTaken:
         raise  # nothing was begun, and so nothing that is remembered became wrong
-    except BaseException as error:
+    except BaseException:
         journal.cache.drop()
         journal.refusals.undo()
-        if isinstance(error, msgspec.DecodeError):
-            raise damaged(error) from error
         raise
     if batch is not None:
         batch.remember()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from coordinator.certain import Once, certainly
-from coordinator.errors import Busy, InvalidInput, Unavailable
+from coordinator.errors import InvalidInput, Unavailable, turn_held
 from coordinator.stores.interface import Snapshot, Store, TurnTaken
 from coordinator.threads import start_thread, starting
 
@@ -237,8 +237,7 @@ def _busy(path: str) -> Generator[None]:
     try:
         yield
     except TurnTaken as taken:
-        by = f" by process {taken.holder}" if taken.holder is not None else ""
-        raise Busy(f"{path}: the turn was held{by} for too long") from taken
+        raise turn_held(taken.holder, "too long", f"{path}: ") from taken
 
 
 def _from_thread(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from coordinator.envelopes import envelope_of, reading
-from coordinator.errors import NewerFormat, damaged
+from coordinator.errors import NewerFormat, damaged, newer_format
 from coordinator.stores.interface import FORMAT, GENESIS, Head, Snapshot, Store, Transaction, ViewRow
 from projections.registry import FOLDS_VERSION
 from projections.replay import Rows, as_stored, replay
@@ -74,7 +74,7 @@ def _further(store: Store, rows: Rows, position: int) -> int:
 
 def _check_format(head: Head) -> None:
     if head.format > FORMAT:
-        raise NewerFormat(f"this workspace has format {head.format}, this software reads up to {FORMAT}")
+        raise newer_format(head.format, FORMAT)
 
 
 def _fits(head: Head) -> bool:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from coordinator.calls import Call, CommandRecord, error_for, outcome_name, stands
 from coordinator.commands import type_of
-from coordinator.errors import Busy, Closed, CoordinatorError, Unavailable
+from coordinator.errors import Closed, CoordinatorError, Unavailable, turn_held
 from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
 from coordinator.rebuild import bring_up_to_date
@@ -212,7 +212,7 @@ class Writer:
                 self._broken = False
             outcomes = commit(store, draw_batch, self._journal, still_wanted=self._still_wanted)
         except TurnTaken as taken:
-            self._expire(self._busy(taken.holder))
+            self._expire(turn_held(taken.holder, f"more than {self._timeout_s:g} s"))
         except CommitUnknown as error:
             self._broken = True
             self._try_again(Unavailable(f"COMMIT failed: {error.__cause__ or error}"), unknown=True)
@@ -260,10 +260,6 @@ class Writer:
                 call.drawn_at = drawn_at
                 batch.append(call)
 
-    def _busy(self, holder: int | None) -> Busy:
-        by = f" by process {holder}" if holder is not None else ""
-        return Busy(f"the turn was held{by} for more than {self._timeout_s:g} s")
-
     def _try_again(self, error: CoordinatorError, *, unknown: bool = False) -> None:
         """Put a batch back that failed as a whole, each command for itself now, until its time is up.
 
@@ -286,7 +282,8 @@ class Writer:
         for _, outcome in told:
             if isinstance(outcome.error, Refused):
                 outcome.error.position = None
-        self._batch = [call for call in self._batch if not any(call is answered for answered, _ in told)]
+        answered = {id(call) for call, _ in told}
+        self._batch = [call for call in self._batch if id(call) not in answered]
         self._answer([call for call, _ in told], [replace(outcome, position=None) for _, outcome in told])
 
     def _put_back(self) -> None:

@@ -66,9 +66,8 @@ class Checkpoints:
             if pages > self._too_many:
                 started = self._start_anew(pages)
                 whole = whole or started
-                self._too_many = (
-                    _TOO_MANY_PAGES if started else 2 * pages
-                )  # a reader that stays is not waited for again
+                # A reader that stays is not waited for again before the log has doubled.
+                self._too_many = _TOO_MANY_PAGES if started else 2 * pages
         except sqlite3.Error as error:
             self.failure = error
         self._turn.write_note(0, due)

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final
 
-from coordinator.errors import AGAINST_DAMAGE, Closed, NewerFormat, Unavailable, damaged
+from coordinator.errors import AGAINST_DAMAGE, Closed, NewerFormat, Unavailable, damaged, newer_format
 from coordinator.stores.interface import FORMAT, Head, LogColumns, LogRow, RowExists, ViewColumns, ViewRow
 
 _LARGEST_PIECE: Final = 256
@@ -166,7 +166,7 @@ class SqliteSnapshot:
         if _kind(error) != sqlite3.SQLITE_ERROR:
             return None
         (found,) = self._execute("PRAGMA user_version").fetchone()
-        return newer_format(found) if found > FORMAT else None
+        return newer_format(found, FORMAT) if found > FORMAT else None
 
     def _only(self, sql: str) -> Sequence[Any]:
         """The row of a table that has one."""
@@ -234,10 +234,6 @@ def explain(error: sqlite3.Error) -> Exception:
     if not hasattr(error, "sqlite_errorcode") and "decode" in str(error):
         return damaged("a text is not UTF-8")  # Python's own error, which shows the text
     return Unavailable(f"SQLite: {error}", hint=hint_for(error))
-
-
-def newer_format(found: int) -> NewerFormat:
-    return NewerFormat(f"this workspace has format {found}, this software reads up to {FORMAT}")
 
 
 def hint_for(error: sqlite3.Error) -> str:
