@@ -10,8 +10,8 @@ from os import PathLike
 from msgspec import UNSET, UnsetType
 
 from coordinator import limits
-from coordinator.answers import ClaimGranted, LeaseRenewed, NoteTaken, PathsReserved, expect
-from coordinator.arguments import add_job, revise_job, seen_version
+from coordinator.answers import ClaimGranted, LeaseRenewed, MessageNumbered, NoteTaken, PathsReserved, expect
+from coordinator.arguments import add_job, revise_job, seen_version, send_message
 from coordinator.claim import Claim
 from coordinator.claims import Claims
 from coordinator.clock import to_datetime
@@ -29,6 +29,7 @@ from coordinator.commands import (
 from coordinator.decisions.claims import LookDeeper
 from coordinator.jobs import JobRef
 from coordinator.payloads import Payload
+from coordinator.reader import Reader
 from coordinator.request import Outcome
 from coordinator.resuming import as_if_sent_at, as_it_stands, claim_of
 from coordinator.session import Session
@@ -322,6 +323,35 @@ class Agent:
         before = self._session.clock.boot()
         claim, now = await self._session.see(lambda seen: (claim_of(seen, proof, self._name), seen.now or 0))
         return self._claim(claim, as_if_sent_at(claim, before, now))
+
+    async def send(self, topic: str, body: Payload, *, receipt: str | None = None, context: str | None = None) -> int:
+        """Tell all readers of a topic, present and future ones.
+
+        Args:
+            topic: the topic's name, up to 256 bytes; it begins with its first message.
+            body: a mapping, a dataclass, a msgspec struct or a pydantic model; as JSON at most 256 KiB.
+
+        Returns:
+            The number of the message: 1, 2, 3 … within the topic.
+        """
+        outcome = await self._session.ask(self._name, send_message(topic, body), receipt, context)
+        return expect(MessageNumbered, outcome.answer).number
+
+    def reader(
+        self, topic: str, name: str | None = None, *, receipt: str | None = None, context: str | None = None
+    ) -> Reader:
+        """A reader of a topic: `async with agent.reader("builds") as reader`.
+
+        Opening it locks out an older session of the same topic and name, and goes on behind what was acknowledged.
+
+        Args:
+            name: the reader's name; by default the agent's. A new reader starts at message 1.
+        """
+        limits.context("context", context)
+        if receipt is not None:
+            limits.name("receipt", receipt)
+        name = self._name if name is None else limits.name("name", name)
+        return Reader(self._session, self._name, limits.name("topic", topic), name, receipt, context)
 
     async def recall(self, receipt: str) -> Claim | JobRef | datetime | int | tuple[str, ...] | None:
         """The original answer to the command that this agent gave this receipt, or None if it was never applied.

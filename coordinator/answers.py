@@ -7,11 +7,13 @@ moved on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from coordinator.jobs import EventAt, Job, JobRef, job_as_claimed
+from coordinator.clock import to_datetime
+from coordinator.jobs import Job, JobRef, job_as_claimed
+from coordinator.messages import Message
 from coordinator.tokens import Token, derive
 from events.envelope import Envelope
 from events.jobs import (
@@ -26,6 +28,8 @@ from events.jobs import (
     JobReopened,
     JobReserved,
 )
+from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
+from events.union import AnyEvent
 
 T = TypeVar("T")
 
@@ -55,25 +59,63 @@ class PathsReserved(Struct, frozen=True):
     paths: tuple[str, ...]
 
 
+class MessageNumbered(Struct, frozen=True):
+    number: int
+
+
+class SessionOpened(Struct, frozen=True):
+    """A reader's session, which begins behind the acknowledged message."""
+
+    session: int
+    acknowledged: int
+    token: Token
+
+
+class PageDelivered(Struct, frozen=True):
+    messages: tuple[Message, ...]
+
+
+class MessagesKept(Struct, frozen=True):
+    number: int
+
+
+class Log(Protocol):
+    """What an answer may read of the log."""
+
+    def event_at(self, position: int) -> AnyEvent: ...
+
+    def messages(self, topic: str, first: int, last: int) -> Sequence[Envelope]: ...
+
+
 _LEAVES = (JobDefined, AttemptEnded, JobCancelled, JobAccepted, JobRejected, JobReopened)
 """The events after which a job has another version and state."""
 
-Answer = ClaimGranted | LeaseRenewed | NoteTaken | PathsReserved | JobRef
+Answer = (
+    ClaimGranted
+    | LeaseRenewed
+    | NoteTaken
+    | PathsReserved
+    | JobRef
+    | MessageNumbered
+    | SessionOpened
+    | PageDelivered
+    | MessagesKept
+)
 
 
-def answer(envelopes: Sequence[Envelope], *, key: bytes, event_at: EventAt) -> Answer:
+def answer(envelopes: Sequence[Envelope], *, key: bytes, log: Log) -> Answer:
     """The answer to the command that caused these events.
 
     Args:
         envelopes: all events of the command, in order; at least one.
         key: the workspace's secret, from which a granted token is derived again.
-        event_at: reads the log, for bodies that the events point to.
+        log: for bodies that the events point to.
     """
     first = envelopes[0]
     match first.event:
         case JobClaimed() as event:
             return ClaimGranted(
-                job=job_as_claimed(event, position=first.position, at=first.at, event_at=event_at),
+                job=job_as_claimed(event, position=first.position, at=first.at, event_at=log.event_at),
                 attempt=event.attempt,
                 fence=first.position,
                 lease_us=event.lease_us,
@@ -87,6 +129,15 @@ def answer(envelopes: Sequence[Envelope], *, key: bytes, event_at: EventAt) -> A
             return NoteTaken(first.position)
         case JobReserved() as event:
             return PathsReserved(event.paths)
+        case MessageSent() as event:
+            return MessageNumbered(event.number)
+        case ReaderOpened() as event:
+            token = derive(key, event.nonce, event.token_digest, fence=first.position)
+            return SessionOpened(event.session, event.acknowledged, token)
+        case MessagesDelivered() as event:
+            return PageDelivered(tuple(map(_message, log.messages(event.topic, event.first, event.last))))
+        case MessagesAcknowledged() as event:
+            return MessagesKept(event.number)
         case _:
             return _job_left(envelopes)
 
@@ -96,6 +147,20 @@ def expect(type_: type[T], answer: object) -> T:
     if not isinstance(answer, type_):
         raise LookupError(f"the answer is a {type(answer).__name__}, not a {type_.__name__}")
     return answer
+
+
+def _message(envelope: Envelope) -> Message:
+    event = envelope.event
+    if not isinstance(event, MessageSent):
+        raise LookupError(f"position {envelope.position} is no message")
+    return Message(
+        topic=event.topic,
+        number=event.number,
+        sender=envelope.actor or "",
+        at=to_datetime(envelope.at),
+        position=envelope.position,
+        _body=event.body,
+    )
 
 
 def _job_left(envelopes: Sequence[Envelope]) -> JobRef:

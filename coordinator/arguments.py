@@ -8,7 +8,7 @@ from os import PathLike
 from msgspec import UNSET, Raw, UnsetType
 
 from coordinator import limits
-from coordinator.commands import AddJob, ReviseJob, Shown
+from coordinator.commands import AddJob, ReviseJob, SendMessage, Shown
 from coordinator.errors import InvalidInput
 from coordinator.jobs import JobRef
 from coordinator.paths import normalise
@@ -63,6 +63,10 @@ def revise_job(
         max_attempts=UNSET if max_attempts is UNSET else _max_attempts(max_attempts),
         review=UNSET if review is UNSET else limits.choice("review", review, REVIEWS),
     )
+
+
+def send_message(topic: str, body: Payload, shown: Shown | None = None) -> SendMessage:
+    return SendMessage(topic=limits.name("topic", topic), body=Raw(encode("body", body)), shown=shown)
 
 
 def seen_version(job: object, version: object) -> tuple[str, int]:

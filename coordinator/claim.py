@@ -10,8 +10,8 @@ from typing import Literal
 from msgspec import Raw
 
 from coordinator import limits
-from coordinator.answers import ClaimGranted, LeaseRenewed, NoteTaken, PathsReserved, expect
-from coordinator.arguments import add_job
+from coordinator.answers import ClaimGranted, LeaseRenewed, MessageNumbered, NoteTaken, PathsReserved, expect
+from coordinator.arguments import add_job, send_message
 from coordinator.clock import to_datetime
 from coordinator.commands import (
     AnyCommand,
@@ -207,6 +207,12 @@ class Claim:
             shown=Shown(job=self._held.job, token_digest=self._held.token_digest),
         )
         return expect(JobRef, (await self._held.ask(command, receipt, context)).answer)
+
+    async def send(self, topic: str, body: Payload, *, receipt: str | None = None, context: str | None = None) -> int:
+        """Send a message, as `Agent.send` does, but only while this claim holds."""
+        shown = Shown(job=self._held.job, token_digest=self._held.token_digest)
+        command = send_message(topic, body, shown)
+        return expect(MessageNumbered, (await self._held.ask(command, receipt, context)).answer).number
 
     async def _end(self, command: AnyCommand, receipt: str | None, context: str | None) -> JobRef:
         return expect(JobRef, (await self._held.end(command, receipt, context)).answer)

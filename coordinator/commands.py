@@ -10,6 +10,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from events.jobs import Review
+from events.messages import reader_stream, topic_stream
+from projections.readers import reader_key
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True, gc=False):
@@ -134,6 +136,52 @@ class ReopenJob(VersionedCommand, frozen=True, kw_only=True, tag="reopen_job"):
     pass
 
 
+class SendMessage(Command, frozen=True, kw_only=True, tag="send_message"):
+    topic: str
+    body: Raw
+    shown: Shown | None = None
+
+    @property
+    def subject(self) -> str:
+        return topic_stream(self.topic)
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        return (("topics", self.topic),)
+
+
+class ReaderCommand(Command, frozen=True, kw_only=True):
+    topic: str
+    reader: str
+
+    @property
+    def subject(self) -> str:
+        return reader_stream(self.topic, self.reader)
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        return ("leases", self.subject), ("readers", reader_key(self.topic, self.reader)), ("topics", self.topic)
+
+
+class OpenReader(ReaderCommand, frozen=True, kw_only=True, tag="open_reader"):
+    pass
+
+
+class SessionCommand(ReaderCommand, frozen=True, kw_only=True):
+    """Every later write of a reader's session shows its token, by digest."""
+
+    token_digest: str
+
+
+class ReadMessages(SessionCommand, frozen=True, kw_only=True, tag="read_messages"):
+    after: int
+    limit: int
+
+
+class AcknowledgeMessages(SessionCommand, frozen=True, kw_only=True, tag="acknowledge_messages"):
+    number: int
+
+
 AnyCommand = (
     AddJob
     | ReviseJob
@@ -150,6 +198,10 @@ AnyCommand = (
     | RevokeClaim
     | CancelJob
     | ReopenJob
+    | SendMessage
+    | OpenReader
+    | ReadMessages
+    | AcknowledgeMessages
 )
 
 

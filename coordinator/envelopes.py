@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 import msgspec
 
 from coordinator.errors import damaged
 from coordinator.stores.interface import LogRow, Snapshot
-from events.codec import decode
+from coordinator.views import Views
+from events.codec import TAGS, decode
 from events.envelope import Envelope
+from events.messages import MessageSent, topic_stream
 from events.union import AnyEvent
+from projections.marks import STEP, mark_key
 
 _PAGE = 256
 
@@ -67,3 +71,68 @@ def events_of_command(snapshot: Snapshot, first: int) -> list[Envelope]:
         if len(page) < _PAGE:
             return envelopes
         after = page[-1].position
+
+
+class Bodies:
+    """What answers read of the log: events that are stored, and those of a batch in the making.
+
+    Args:
+        snapshot: the log as it is stored.
+        views: rows as the batch leaves them.
+        pending: the events of the batch, which begin behind the stored ones.
+        known: events that need not be read again, by position.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        views: Views,
+        pending: Sequence[Envelope] = (),
+        known: Mapping[int, AnyEvent] | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._views = views
+        self._pending = pending
+        self._known: Mapping[int, AnyEvent] = known or {}
+
+    def event_at(self, position: int) -> AnyEvent:
+        """The event at a position that is known to exist."""
+        if self._pending and 0 <= position - self._pending[0].position < len(self._pending):
+            return self._pending[position - self._pending[0].position].event
+        known = self._known.get(position)
+        return event_at(self._snapshot, position) if known is None else known
+
+    def messages(self, topic: str, first: int, last: int) -> list[Envelope]:
+        """The messages of a topic from one number to another, which are known to exist."""
+        mark = self._views.marks.get(mark_key(topic, first))
+        if mark is None:
+            raise LookupError(f"topic {topic!r} has no mark for message {first}")
+        found = self._stored(topic, first, last, mark.position)
+        wanted = last - first + 1
+        for envelope in self._pending:
+            event = envelope.event
+            if len(found) == wanted:
+                break
+            if isinstance(event, MessageSent) and event.topic == topic and event.number >= first:
+                found.append(envelope)
+        if len(found) != wanted:
+            raise LookupError(f"topic {topic!r} has not all messages from {first} to {last}")
+        return found
+
+    def _stored(self, topic: str, first: int, last: int, mark: int) -> list[Envelope]:
+        found: list[Envelope] = []
+        number, after = (first - 1) // STEP * STEP, mark - 1
+        while number < last:
+            page = self._snapshot.events(after=after, limit=last - number, stream=topic_stream(topic))
+            for row in page:
+                if row.type == _SENT:  # a topic's stream also has what was refused
+                    number += 1
+                    if number >= first:
+                        found.append(envelope_of(row))
+            if not page:
+                break  # the rest is pending
+            after = page[-1].position
+        return found
+
+
+_SENT = TAGS[MessageSent]

@@ -22,7 +22,7 @@ from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
-from coordinator.envelopes import envelope_of, event_at, events_of_command, reading
+from coordinator.envelopes import Bodies, envelope_of, events_of_command, reading
 from coordinator.errors import CoordinatorError, damaged
 from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
@@ -114,6 +114,7 @@ class Batch:
         self._boot = journal.clock.boot()
         self._now = now(self._head, journal.clock, boot=self._boot)
         self._envelopes: list[Envelope] = []
+        self._bodies = Bodies(transaction, self._views, self._envelopes, cache.described)
         self._receipts: dict[tuple[str, str], Envelope] = {}
         self._used: dict[tuple[str, str], LogRow] = {}  # receipts of this batch that are in the log already
         self._new_head = self._head
@@ -246,14 +247,7 @@ class Batch:
         return events_of_command(self._transaction, first.position)
 
     def _answer(self, envelopes: Sequence[Envelope]) -> Answer:
-        return answer(envelopes, key=self._key, event_at=self._event_at)
-
-    def _event_at(self, position: int) -> AnyEvent:
-        pending = position - self._head.position - 1
-        if 0 <= pending < len(self._envelopes):
-            return self._envelopes[pending].event
-        known = self._journal.cache.described.get(position)
-        return event_at(self._transaction, position) if known is None else known
+        return answer(envelopes, key=self._key, log=self._bodies)
 
     def _enclosed(self, events: Sequence[AnyEvent], request: Request | None) -> list[Envelope]:
         """Give the events their positions."""

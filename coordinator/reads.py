@@ -12,6 +12,7 @@ from coordinator import limits
 from coordinator.clock import to_datetime
 from coordinator.jobs import Job, JobState
 from coordinator.log import Log
+from coordinator.messages import ReaderPositions, Topic
 from coordinator.paths import normalise_one
 from coordinator.seen import Seen
 from coordinator.stores.interface import LogRow
@@ -71,6 +72,19 @@ class Reads:
             Reservation(path=row.path, job=row.job, worker=row.worker, attempt=row.attempt, until=to_datetime(until))
             for row, until in sorted(found, key=lambda pair: pair[0].path)
         ]
+
+    async def topics(self) -> list[Topic]:
+        """All topics that somebody has sent to, by name."""
+        rows = await self._see(lambda seen: list(seen.views.topics.between("", None)))
+        return [
+            Topic(name=row.topic, last=row.last, sent_at=to_datetime(row.sent_at))
+            for row in sorted(rows, key=lambda row: row.topic)
+        ]
+
+    async def readers(self, topic: str) -> list[ReaderPositions]:
+        """Where the readers of a topic stand, by name."""
+        topic = limits.name("topic", topic)
+        return await self._see(lambda seen: seen.readers(topic))
 
     def log(self, *, after: int = 0, job: str | None = None) -> Log:
         """The events behind position `after`, of one job if it is named: `async for entry in coordinator.log()`."""

@@ -277,6 +277,44 @@ class TokenSuperseded(ClaimLost):
         self.holder = holder
 
 
+class ReaderSuperseded(Refused):
+    """Somebody opened this reader anew; the older session is locked out."""
+
+    code = "reader_superseded"
+    hint = "stop reading: the newer session is handed what this one has not acknowledged"
+
+    def __init__(self, subject: str, *, attempt: int, current: int, holder: str) -> None:
+        message = f"{subject}: this is session {attempt}; session {current} is {holder}'s"
+        super().__init__(message, subject=subject, session=attempt, current=current, holder=holder)
+        self.session = attempt
+        self.current = current
+        self.holder = holder
+
+
+class NotDelivered(Refused):
+    """A message that was not handed out to the reader can neither be acknowledged nor skipped."""
+
+    code = "not_delivered"
+
+    def __init__(self, topic: str, reader: str, *, number: int, delivered: int) -> None:
+        message = f"reader {reader!r} of {topic!r} was handed messages up to {delivered}, not {number}"
+        super().__init__(message, topic=topic, reader=reader, number=number, delivered=delivered)
+        self.number = number
+        self.delivered = delivered
+
+
+class PageUnacknowledged(Refused):
+    """The page before was not acknowledged; it would be handed out again if the program ended now."""
+
+    code = "page_unacknowledged"
+    hint = "acknowledge each page once what it says is kept"
+
+    def __init__(self, topic: str, reader: str, *, number: int) -> None:
+        message = f"reader {reader!r} of {topic!r} has not acknowledged up to {number}"
+        super().__init__(message, topic=topic, reader=reader, number=number)
+        self.number = number
+
+
 class LeaseLapsed(ClaimLost):
     """The lease ran out before it was renewed; nobody has taken the job since."""
 

@@ -8,12 +8,15 @@ from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.clashes import in_the_way
 from coordinator.envelopes import event_at
 from coordinator.jobs import Job, job_of
+from coordinator.messages import ReaderPositions
 from coordinator.refusals import JobUnknown
 from coordinator.stores.interface import LogRow, Snapshot
 from coordinator.views import Views
 from events.envelope import Envelope
+from events.messages import reader_stream
 from events.union import AnyEvent
 from projections.jobs import SETTLED, JobRow, State
+from projections.readers import readers_range
 from projections.reservations import ReservationRow
 
 
@@ -60,6 +63,30 @@ class Seen:
         for row in self._reserved(path):
             lease = self.views.leases.get("job/" + row.job)
             yield row, 0 if lease is None else lease.lease_until
+
+    def last_message(self, topic: str) -> int:
+        """Number of the last message of a topic; 0 if there is none."""
+        row = self.views.topics.get(topic)
+        return 0 if row is None else row.last
+
+    def readers(self, topic: str) -> list[ReaderPositions]:
+        """Where the readers of a topic stand, by name."""
+        found: list[ReaderPositions] = []
+        for row in self.views.readers.between(*readers_range(topic)):
+            lease = self.views.leases.get(reader_stream(topic, row.reader))
+            if lease is not None:
+                found.append(
+                    ReaderPositions(
+                        topic=topic,
+                        name=row.reader,
+                        last=self.last_message(topic),
+                        delivered=row.delivered,
+                        acknowledged=row.acknowledged,
+                        holder=lease.actor,
+                        session=lease.attempt,
+                    )
+                )
+        return sorted(found, key=lambda positions: positions.name)
 
     def can_still_reach(self, job: Job, states: frozenset[State]) -> bool:
         """Whether a job can come into one of the states without anybody reopening or revising one.

@@ -11,7 +11,7 @@ from coordinator.answers import Answer, answer
 from coordinator.certain import Once
 from coordinator.clock import Clock
 from coordinator.commands import AnyCommand
-from coordinator.envelopes import events_of_command, reading
+from coordinator.envelopes import Bodies, events_of_command, reading
 from coordinator.errors import Closed
 from coordinator.execute import now
 from coordinator.forks import INSTEAD, this_process
@@ -96,7 +96,7 @@ class Session:
             if first is None:
                 return None
             envelopes = events_of_command(seen.log, first.position)
-            return answer(envelopes, key=key, event_at=seen.event_at)
+            return answer(envelopes, key=key, log=Bodies(seen.log, seen.views))
 
         return await self.see(look)
 

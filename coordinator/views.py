@@ -15,10 +15,13 @@ from events.union import AnyEvent
 from projections.dependents import DEPENDENTS, DependentRow
 from projections.jobs import JOBS, JobRow
 from projections.leases import LEASES, LeaseRow
+from projections.marks import MARKS, MarkRow
 from projections.projection import Projection
+from projections.readers import READERS, ReaderRow
 from projections.registry import PROJECTIONS
 from projections.replay import fold
 from projections.reservations import RESERVATIONS, ReservationRow
+from projections.topics import TOPICS, TopicRow
 
 if TYPE_CHECKING:
     from coordinator.decisions.claims import Passed
@@ -112,7 +115,7 @@ class RowCache:
         for table in views.tables:
             self.tables[table.name].merge(table.pending, self._limit)
         for lease in views.leases.pending.values():
-            if lease is not None and lease.ended is None and lease.lease_until < self.quiet_until:
+            if lease is not None and lease.ended is None and 0 < lease.lease_until < self.quiet_until:
                 self.quiet_until = lease.lease_until
         self._valid_at = (generation, position, digest)
 
@@ -306,25 +309,39 @@ class Views:
         "dependents",
         "jobs",
         "leases",
+        "marks",
+        "readers",
         "reservations",
         "searched",
         "tables",
+        "topics",
     )
 
     def __init__(self, snapshot: Snapshot, cache: RowCache | None = None) -> None:
         cached = (cache or RowCache()).tables
+        done: list[tuple[Table[Any], str, Any]] = []
+
+        def table(projection: Projection[R]) -> Table[R]:
+            return Table(projection, snapshot, cached[projection.name], done)
+
         self._snapshot = snapshot
         self.searched: Passed | None = None  # those a search among these rows passed over; gone when a row changes
-        self._done: list[tuple[Table[Any], str, Any]] = []  # what one command has changed, and what stood there
-        self.jobs: Table[JobRow] = Table(JOBS, snapshot, cached["jobs"], self._done)
-        self.leases: Table[LeaseRow] = Table(LEASES, snapshot, cached["leases"], self._done)
-        self.reservations: Table[ReservationRow] = Table(RESERVATIONS, snapshot, cached["reservations"], self._done)
-        self.dependents: Table[DependentRow] = Table(DEPENDENTS, snapshot, cached["dependents"], self._done)
+        self._done = done  # what one command has changed, and what stood there
+        self.jobs: Table[JobRow] = table(JOBS)
+        self.leases: Table[LeaseRow] = table(LEASES)
+        self.reservations: Table[ReservationRow] = table(RESERVATIONS)
+        self.dependents: Table[DependentRow] = table(DEPENDENTS)
+        self.topics: Table[TopicRow] = table(TOPICS)
+        self.marks: Table[MarkRow] = table(MARKS)
+        self.readers: Table[ReaderRow] = table(READERS)
         self.tables: tuple[Table[Any], ...] = (
             self.jobs,
             self.leases,
             self.reservations,
             self.dependents,
+            self.topics,
+            self.marks,
+            self.readers,
         )
         self.by_name: dict[str, Table[Any]] = {table.name: table for table in self.tables}
 

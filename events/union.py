@@ -22,6 +22,7 @@ from events.jobs import (
     JobSubmitted,
     JobUnblocked,
 )
+from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
 
 AnyEvent = (
     JobAdded
@@ -41,5 +42,9 @@ AnyEvent = (
     | JobReopened
     | JobUnblocked
     | JobBlocked
+    | MessageSent
+    | ReaderOpened
+    | MessagesDelivered
+    | MessagesAcknowledged
     | CommandRefused
 )

@@ -25,27 +25,31 @@ from events.jobs import (
     JobRevoked,
     JobSubmitted,
 )
+from events.messages import ReaderOpened
 from projections.projection import Changes, Fold, Get, Projection
 
-End = Literal["submitted", "failed", "released", "lapsed", "revoked", "cancelled"]
+End = Literal["submitted", "failed", "released", "lapsed", "revoked", "cancelled", "superseded"]
 
 
 class LeaseRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The latest lease on `subject`. `fence` is the position of the event that granted it; times are µs of log time."""
+    """The latest lease on `subject`. `fence` is the position of the event that granted it; times are µs of log time.
+
+    A reader's session has no end: its `lease_us` and `lease_until` are 0.
+    """
 
     subject: str
     actor: str
     attempt: int
     fence: int
     token_digest: str
-    lease_us: int
-    lease_until: int
+    lease_us: int = 0
+    lease_until: int = 0
     paths: tuple[str, ...] = ()
     ended: End | None = None
 
 
 def place(row: LeaseRow) -> tuple[str, int]:
-    return ("live", row.lease_until) if row.ended is None else ("", 0)  # nobody looks for ended ones
+    return ("live", row.lease_until) if row.ended is None and row.lease_until else ("", 0)  # only these fall due
 
 
 def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
@@ -61,6 +65,20 @@ def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Chang
     )
     before = get(row.subject) if event.attempt > 1 else None
     return ((row.subject, row),) if before is None else ((row.subject, row), (before.token_digest, before))
+
+
+def _opened(event: ReaderOpened, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
+    row = LeaseRow(
+        subject=event.stream,
+        actor=event.holder,
+        attempt=event.session,
+        fence=envelope.position,
+        token_digest=event.token_digest,
+    )
+    before = get(row.subject) if event.session > 1 else None
+    if before is None:
+        return ((row.subject, row),)
+    return (row.subject, row), (before.token_digest, replace(before, ended="superseded"))
 
 
 def _changed(evolve: Callable[[Any, LeaseRow], LeaseRow]) -> Fold[LeaseRow]:
@@ -101,5 +119,6 @@ LEASES = Projection(
         JobLapsed: _changed(_ended("lapsed")),
         JobRevoked: _changed(_ended("revoked")),
         JobCancelled: _changed(_cancelled),
+        ReaderOpened: _opened,
     },
 )

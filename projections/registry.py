@@ -8,10 +8,13 @@ from events.union import AnyEvent
 from projections.dependents import DEPENDENTS
 from projections.jobs import JOBS
 from projections.leases import LEASES
+from projections.marks import MARKS
 from projections.projection import Fold, Projection
+from projections.readers import READERS
 from projections.reservations import RESERVATIONS
+from projections.topics import TOPICS
 
-PROJECTIONS: tuple[Projection[Any], ...] = (JOBS, LEASES, RESERVATIONS, DEPENDENTS)
+PROJECTIONS: tuple[Projection[Any], ...] = (JOBS, LEASES, RESERVATIONS, DEPENDENTS, TOPICS, MARKS, READERS)
 
 FOLDS_VERSION = 2
 """Rises with every change of a fold or a row: stored views of an older one are rebuilt."""

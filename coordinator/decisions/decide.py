@@ -7,6 +7,7 @@ from typing import Any
 
 from coordinator.commands import (
     AcceptJob,
+    AcknowledgeMessages,
     AddJob,
     AnyCommand,
     CancelJob,
@@ -14,6 +15,8 @@ from coordinator.commands import (
     ClaimNext,
     FailJob,
     NoteProgress,
+    OpenReader,
+    ReadMessages,
     RejectJob,
     ReleaseJob,
     RenewClaim,
@@ -21,6 +24,7 @@ from coordinator.commands import (
     ReservePaths,
     ReviseJob,
     RevokeClaim,
+    SendMessage,
     SubmitJob,
 )
 from coordinator.decisions.attempts import (
@@ -34,6 +38,7 @@ from coordinator.decisions.attempts import (
 )
 from coordinator.decisions.claims import claim_job, claim_next
 from coordinator.decisions.jobs import add_job, cancel_job, reopen_job, revise_job
+from coordinator.decisions.messages import acknowledge_messages, open_reader, read_messages, send_message
 from coordinator.decisions.moment import Moment
 from coordinator.decisions.reviews import accept_job, reject_job
 from coordinator.views import Views
@@ -57,9 +62,13 @@ DECISIONS: dict[type[AnyCommand], Decision] = {
     RevokeClaim: revoke_claim,
     AcceptJob: accept_job,
     RejectJob: reject_job,
+    SendMessage: send_message,
+    OpenReader: open_reader,
+    ReadMessages: read_messages,
+    AcknowledgeMessages: acknowledge_messages,
 }
 
-GRANTS: frozenset[type[AnyCommand]] = frozenset({ClaimJob, ClaimNext})
+GRANTS: frozenset[type[AnyCommand]] = frozenset({ClaimJob, ClaimNext, OpenReader})
 """The commands that need a nonce, because they grant a token."""
 
 

@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from coordinator.commands import AddJob, CancelJob, ReopenJob, ReviseJob
 from coordinator.decisions.dependencies import all_accepted, blocked_by, dependents, refuse_cycle
-from coordinator.decisions.lookup import already_claimed, hold, known_job, seen_job
+from coordinator.decisions.lookup import already_claimed, hold_shown, known_job, seen_job
 from coordinator.decisions.moment import Moment
 from coordinator.refusals import (
     AlreadySubmitted,
@@ -25,7 +25,7 @@ from projections.jobs import SETTLED, JobRow
 
 def add_job(command: AddJob, views: Views, moment: Moment) -> list[AnyEvent]:
     shown = command.shown
-    under = None if shown is None else hold("job/" + shown.job, shown.token_digest, views, moment)
+    under = hold_shown(shown, views, moment)
     if views.jobs.get(command.job) is not None:
         raise JobExists(command.job)
     if command.job in command.depends_on:

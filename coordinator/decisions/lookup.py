@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from hmac import compare_digest
 
-from coordinator.commands import VersionedCommand
+from coordinator.commands import Shown, VersionedCommand
 from coordinator.decisions.moment import Moment
 from coordinator.refusals import (
     AlreadyClaimed,
     ClaimEnded,
     JobUnknown,
     LeaseLapsed,
+    ReaderSuperseded,
     TokenSuperseded,
     TokenUnknown,
     VersionChanged,
@@ -49,7 +50,18 @@ def already_claimed(job: JobRow, views: Views) -> AlreadyClaimed:
     return AlreadyClaimed(job.id, holder=lease.actor, until=lease.lease_until)
 
 
-def hold(subject: str, token_digest: str, views: Views, moment: Moment) -> LeaseRow:
+def hold_shown(shown: Shown | None, views: Views, moment: Moment) -> LeaseRow | None:
+    """The live lease of the claim that a write of another kind carries, if it carries one."""
+    return None if shown is None else hold("job/" + shown.job, shown.token_digest, views, moment)
+
+
+def hold(
+    subject: str,
+    token_digest: str,
+    views: Views,
+    moment: Moment,
+    superseded: type[TokenSuperseded | ReaderSuperseded] = TokenSuperseded,
+) -> LeaseRow:
     """The live lease that this token proves, for every write that must show one.
 
     A token that somebody else was granted, or that belongs to another subject, is as good as none.
@@ -61,7 +73,7 @@ def hold(subject: str, token_digest: str, views: Views, moment: Moment) -> Lease
         earlier = views.leases.get(token_digest)
         if earlier is None or earlier.subject != subject or earlier.actor != moment.actor:
             raise TokenUnknown(subject)
-        raise TokenSuperseded(subject, attempt=earlier.attempt, current=lease.attempt, holder=lease.actor)
+        raise superseded(subject, attempt=earlier.attempt, current=lease.attempt, holder=lease.actor)
     if lease.actor != moment.actor:
         raise TokenUnknown(subject)
     if lease.ended == "lapsed":

@@ -1,0 +1,151 @@
+"""A reader's handle: pages of a topic, handed out and acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+
+from coordinator import limits
+from coordinator.answers import PageDelivered, SessionOpened, expect
+from coordinator.commands import AcknowledgeMessages, OpenReader, ReadMessages
+from coordinator.errors import Closed, InvalidInput
+from coordinator.messages import Message
+from coordinator.pages import Pages
+from coordinator.session import Session
+
+_LIMIT = 100
+
+
+class Reader:
+    """One session of a reader, open inside its `async with`.
+
+        async with agent.reader("builds") as reader:
+            page = await reader.read()
+            ...                                 # keep what it says
+            await reader.acknowledge(page)
+
+    What was handed out and not acknowledged is handed out again to the next session, also if the program was killed.
+    Opening a reader anew locks the older session out: it raises `ReaderSuperseded` from then on.
+    """
+
+    def __init__(
+        self, session: Session, actor: str, topic: str, name: str, receipt: str | None, context: str | None
+    ) -> None:
+        self._session = session
+        self._actor = actor
+        self._topic = topic
+        self._name = name
+        self._receipt = receipt
+        self._context = context
+        self._opened: SessionOpened | None = None
+        self._cursor = 0
+        self._acknowledged = 0
+        self._reading = asyncio.Lock()
+
+    @property
+    def topic(self) -> str:
+        return self._topic
+
+    @property
+    def name(self) -> str:
+        """The reader's name: whoever opens it next goes on behind what this one has acknowledged."""
+        return self._name
+
+    @property
+    def delivered(self) -> int:
+        """Number of the last message that this session was handed."""
+        return self._cursor
+
+    @property
+    def acknowledged(self) -> int:
+        """Number of the last message that is acknowledged."""
+        return self._acknowledged
+
+    async def __aenter__(self) -> Reader:
+        command = OpenReader(topic=self._topic, reader=self._name)
+        outcome = await self._session.ask(self._actor, command, self._receipt, self._context)
+        self._opened = expect(SessionOpened, outcome.answer)
+        self._cursor = self._acknowledged = self._opened.acknowledged
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened = None
+
+    def __repr__(self) -> str:
+        return f"<Reader {self._name!r} of {self._topic!r}, acknowledged {self._acknowledged}>"
+
+    async def read(
+        self, limit: int = _LIMIT, *, receipt: str | None = None, context: str | None = None
+    ) -> tuple[Message, ...]:
+        """The next page at once, perhaps empty. Moves `delivered`. A second call waits for the first.
+
+        Args:
+            limit: so many messages at most, 1 to 1,000.
+
+        Raises:
+            ReaderSuperseded: somebody opened this reader anew.
+        """
+        limit = limits.whole("limit", limit, 1, limits.PAGE_MAX)
+        async with self._reading:
+            command = ReadMessages(
+                topic=self._topic, reader=self._name, token_digest=self._digest, after=self._cursor, limit=limit
+            )
+            outcome = await self._session.ask(self._actor, command, receipt, context)
+            if outcome.answer is None:
+                return ()
+            page = expect(PageDelivered, outcome.answer).messages
+            self._cursor = page[-1].number  # only now: a page that was lost on the way is handed out again
+            return page
+
+    def pages(self, limit: int = _LIMIT) -> Pages:
+        """Pages one after another, waiting for messages: `async for page in reader.pages()`.
+
+        It never acknowledges, and does not hand out the next page before the last one is acknowledged: then it raises
+        `PageUnacknowledged`.
+
+        Args:
+            limit: so many messages a page at most, 1 to 1,000.
+        """
+        return Pages(self._session, self, limits.whole("limit", limit, 1, limits.PAGE_MAX))
+
+    async def acknowledge(
+        self, page: Sequence[Message] | int, *, receipt: str | None = None, context: str | None = None
+    ) -> int:
+        """Say that everything up to here is kept. Repeating it is harmless, and it never moves backwards.
+
+        Args:
+            page: the page, or the number of its last message. An empty page changes nothing.
+
+        Returns:
+            The last acknowledged number.
+
+        Raises:
+            NotDelivered: the message was not handed out to this reader yet.
+            ReaderSuperseded: somebody opened this reader anew.
+        """
+        number = self._number(page)
+        if number:
+            command = AcknowledgeMessages(
+                topic=self._topic, reader=self._name, token_digest=self._digest, number=number
+            )
+            await self._session.ask(self._actor, command, receipt, context)
+            self._acknowledged = max(self._acknowledged, number)
+        return self._acknowledged
+
+    def _number(self, page: Sequence[Message] | int) -> int:
+        if isinstance(page, int):
+            return limits.whole("page", page, 0, limits.INTEGER_MAX)
+        if not isinstance(page, Sequence) or not all(isinstance(message, Message) for message in page):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput("page", "must be a page as `read` gave it, or a number")
+        if any(message.topic != self._topic for message in page):
+            raise InvalidInput("page", f"is of another topic than {self._topic!r}")
+        return max((message.number for message in page), default=0)
+
+    @property
+    def _digest(self) -> str:
+        if self._opened is None:
+            raise Closed("the reader is not open", hint="async with agent.reader(…) as reader")
+        return self._opened.token.digest
