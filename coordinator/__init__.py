@@ -33,9 +33,14 @@ if TYPE_CHECKING:
     from coordinator.jobs import JobState as JobState
     from coordinator.log import Log as Log
     from coordinator.log import LogEntry as LogEntry
+    from coordinator.messages import Message as Message
+    from coordinator.messages import ReaderPositions as ReaderPositions
+    from coordinator.messages import Topic as Topic
+    from coordinator.pages import Pages as Pages
     from coordinator.past import Past as Past
     from coordinator.payloads import JsonValue as JsonValue
     from coordinator.payloads import Payload as Payload
+    from coordinator.reader import Reader as Reader
     from coordinator.reads import Reservation as Reservation
     from coordinator.receipts import receipt_for as receipt_for
     from coordinator.refusals import AlreadyClaimed as AlreadyClaimed
@@ -53,8 +58,11 @@ if TYPE_CHECKING:
     from coordinator.refusals import JobUnknown as JobUnknown
     from coordinator.refusals import LeaseLapsed as LeaseLapsed
     from coordinator.refusals import NotClaimed as NotClaimed
+    from coordinator.refusals import NotDelivered as NotDelivered
     from coordinator.refusals import NothingToReview as NothingToReview
+    from coordinator.refusals import PageUnacknowledged as PageUnacknowledged
     from coordinator.refusals import PathClash as PathClash
+    from coordinator.refusals import ReaderSuperseded as ReaderSuperseded
     from coordinator.refusals import ReceiptConflict as ReceiptConflict
     from coordinator.refusals import Refused as Refused
     from coordinator.refusals import SelfReview as SelfReview
@@ -75,13 +83,17 @@ _HOMES = {
     " OutcomeUnknown Unavailable UnsupportedEventLoop UnsupportedPlatform",
     "jobs": "Job JobRef JobState",
     "log": "Log LogEntry",
+    "messages": "Message ReaderPositions Topic",
+    "pages": "Pages",
     "past": "Past",
     "payloads": "JsonValue Payload",
+    "reader": "Reader",
     "reads": "Reservation",
     "receipts": "receipt_for",
     "refusals": "AlreadyClaimed AlreadySubmitted AttemptsExhausted ClaimEnded ClaimLost Clash DependenciesUnaccepted"
-    " DependencyCycle DependentsStarted JobClosed JobExists JobOpen JobUnknown LeaseLapsed NotClaimed NothingToReview"
-    " PathClash ReceiptConflict Refused SelfReview TokenSuperseded TokenUnknown TooManyPaths VersionChanged",
+    " DependencyCycle DependentsStarted JobClosed JobExists JobOpen JobUnknown LeaseLapsed NotClaimed"
+    " NotDelivered NothingToReview PageUnacknowledged PathClash ReaderSuperseded ReceiptConflict Refused"
+    " SelfReview TokenSuperseded TokenUnknown TooManyPaths VersionChanged",
     "tokens": "Token",
     "working": "Working",
 }

@@ -10,7 +10,17 @@ from os import PathLike
 from msgspec import UNSET, UnsetType
 
 from coordinator import limits
-from coordinator.answers import ClaimGranted, LeaseRenewed, MessageNumbered, NoteTaken, PathsReserved, expect
+from coordinator.answers import (
+    ClaimGranted,
+    LeaseRenewed,
+    MessageNumbered,
+    MessagesKept,
+    NoteTaken,
+    PageDelivered,
+    PathsReserved,
+    SessionOpened,
+    expect,
+)
 from coordinator.arguments import add_job, revise_job, seen_version, send_message
 from coordinator.claim import Claim
 from coordinator.claims import Claims
@@ -28,6 +38,7 @@ from coordinator.commands import (
 )
 from coordinator.decisions.claims import LookDeeper
 from coordinator.jobs import JobRef
+from coordinator.messages import Message
 from coordinator.payloads import Payload
 from coordinator.reader import Reader
 from coordinator.request import Outcome
@@ -353,11 +364,12 @@ class Agent:
         name = self._name if name is None else limits.name("name", name)
         return Reader(self._session, self._name, limits.name("topic", topic), name, receipt, context)
 
-    async def recall(self, receipt: str) -> Claim | JobRef | datetime | int | tuple[str, ...] | None:
+    async def recall(self, receipt: str) -> Recalled:
         """The original answer to the command that this agent gave this receipt, or None if it was never applied.
 
         A claim comes back as a `Claim` with its token (which may be over by now), a renewal as the end of the lease, a
-        note as its log position, a reservation as the paths, everything else as a `JobRef`.
+        note as its log position, a reservation as the paths, a sent message as its number, a page as its messages, an
+        acknowledgment and the opening of a reader as the acknowledged number, everything else as a `JobRef`.
         """
         found = await self._session.recall(self._name, limits.name("receipt", receipt))
         match found:
@@ -369,6 +381,12 @@ class Agent:
                 return position
             case PathsReserved(paths):
                 return paths
+            case MessageNumbered(number) | MessagesKept(number):
+                return number
+            case PageDelivered(messages):
+                return messages
+            case SessionOpened(acknowledged=acknowledged):
+                return acknowledged
             case _:
                 return found
 
@@ -403,5 +421,8 @@ class Agent:
         claim, now = await self._session.see(lambda seen: (as_it_stands(seen, claim), seen.now or 0))
         return self._claim(claim, as_if_sent_at(claim, before, now))
 
+
+Recalled = Claim | JobRef | datetime | int | tuple[str, ...] | tuple[Message, ...] | None
+"""What `recall` gives."""
 
 _JobWrite = AddJob | ReviseJob | CancelJob | ReopenJob | RevokeClaim | AcceptJob | RejectJob

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.messages import Message
 from coordinator.refusals import PageUnacknowledged
+from coordinator.seen import Seen
 from coordinator.session import Session
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ class Pages:
         reader = self._reader
         if reader.acknowledged < reader.delivered:
             raise PageUnacknowledged(reader.topic, reader.name, number=reader.delivered)
-        topic = reader.topic
+
+        def more(seen: Seen) -> tuple[bool] | None:
+            return (True,) if seen.last_message(reader.topic) > reader.delivered else None
+
         while not (page := await reader.read(self._limit)):
-            last = reader.delivered
-            await self._session.until(lambda seen: (True,) if seen.last_message(topic) > last else None)
+            await self._session.until(more)
         return page

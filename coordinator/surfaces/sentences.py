@@ -29,6 +29,7 @@ from events.jobs import (
     JobSubmitted,
     JobUnblocked,
 )
+from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
 from events.union import AnyEvent
 
 
@@ -99,6 +100,14 @@ def sentence(event: AnyEvent, holder: str) -> str:
             return f"ready, as {event.by} was accepted"
         case JobBlocked():
             return f"blocked, as {event.by} was reopened"
+        case MessageSent():
+            return f"sent message {event.number}" + ("" if event.under is None else f", working on {event.under}")
+        case ReaderOpened():
+            return f"opened session {event.session}, behind message {event.acknowledged}"
+        case MessagesDelivered():
+            return f"was handed messages {event.first} to {event.last}"
+        case MessagesAcknowledged():
+            return f"acknowledged up to message {event.number}"
         case CommandRefused():
             return _refusal(event)
 

@@ -18,7 +18,7 @@ from coordinator.stores.interface import Snapshot
 from coordinator.stores.memory import MemoryStore
 from coordinator.tokens import Nonce
 from coordinator.views import Views
-from events import jobs
+from events import jobs, messages
 from events.envelope import Envelope
 from events.jobs import State
 from events.union import AnyEvent
@@ -125,6 +125,30 @@ def reopened(job: str, *, version: int, state: State = "ready") -> jobs.JobReope
     return jobs.JobReopened(job=job, version=version, state=state)
 
 
+def sent(topic: str, number: int, *, body: bytes = b"{}", **fields: Any) -> messages.MessageSent:
+    return messages.MessageSent(topic=topic, number=number, body=Raw(body), **fields)
+
+
+def opened(topic: str, reader: str, by: str = "bob", *, session: int = 1, acknowledged: int = 0) -> AnyEvent:
+    return messages.ReaderOpened(
+        topic=topic,
+        reader=reader,
+        session=session,
+        holder=by,
+        acknowledged=acknowledged,
+        nonce=f"nonce {session}",
+        token_digest=token(f"{topic} {reader}", session),
+    )
+
+
+def delivered(topic: str, reader: str, first: int, last: int, *, session: int = 1) -> AnyEvent:
+    return messages.MessagesDelivered(topic=topic, reader=reader, session=session, first=first, last=last)
+
+
+def acknowledged(topic: str, reader: str, number: int, *, session: int = 1) -> AnyEvent:
+    return messages.MessagesAcknowledged(topic=topic, reader=reader, session=session, number=number)
+
+
 def done(job: str, by: str = "ada", **fields: Any) -> list[AnyEvent]:
     """A job from its beginning to its acceptance, which leaves it at version 4."""
     return [added(job, **fields), claimed(job, by), submitted(job, by), accepted(job)]
@@ -224,3 +248,21 @@ def cancel(job: str, version: int, reason: str | None = None) -> commands.Cancel
 
 def reopen(job: str, version: int) -> commands.ReopenJob:
     return commands.ReopenJob(job=job, version=version)
+
+
+def send(topic: str, *, body: bytes = b"{}", **fields: Any) -> commands.SendMessage:
+    return commands.SendMessage(topic=topic, body=Raw(body), **fields)
+
+
+def open_reader(topic: str, reader: str) -> commands.OpenReader:
+    return commands.OpenReader(topic=topic, reader=reader)
+
+
+def read(topic: str, reader: str, after: int, *, limit: int = 100, session: int = 1) -> commands.ReadMessages:
+    shown = token(f"{topic} {reader}", session)
+    return commands.ReadMessages(topic=topic, reader=reader, token_digest=shown, after=after, limit=limit)
+
+
+def acknowledge(topic: str, reader: str, number: int, *, session: int = 1) -> commands.AcknowledgeMessages:
+    shown = token(f"{topic} {reader}", session)
+    return commands.AcknowledgeMessages(topic=topic, reader=reader, token_digest=shown, number=number)

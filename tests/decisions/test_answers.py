@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -15,6 +15,7 @@ from coordinator.jobs import JobRef
 from coordinator.tokens import draw
 from events.envelope import Envelope
 from events.jobs import JobAccepted, JobBlocked, JobNoted, JobRenewed, JobReserved, JobUnblocked
+from events.messages import MessageSent
 from events.union import AnyEvent
 from tests.decisions.given import (
     LEASE,
@@ -45,8 +46,24 @@ def answered(*events: AnyEvent, log: Sequence[AnyEvent] = (), key: bytes = KEY) 
     envelopes = [
         Envelope(first + index, NOW, "ada", None, None, None, None, first, event) for index, event in enumerate(events)
     ]
-    event_at: Callable[[int], AnyEvent] = lambda position: [*log, *events][position - 1]  # noqa: E731
-    return answer(envelopes, key=key, event_at=event_at)
+    return answer(envelopes, key=key, log=Told([*log, *events]))
+
+
+class Told:
+    """A log of these events, all by ada."""
+
+    def __init__(self, events: Sequence[AnyEvent]) -> None:
+        self._events = events
+
+    def event_at(self, position: int) -> AnyEvent:
+        return self._events[position - 1]
+
+    def messages(self, topic: str, first: int, last: int) -> list[Envelope]:
+        return [
+            Envelope(position, NOW, "ada", None, None, None, None, position, event)
+            for position, event in enumerate(self._events, start=1)
+            if isinstance(event, MessageSent) and event.topic == topic and first <= event.number <= last
+        ]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from coordinator import commands
 from coordinator.commands import AnyCommand, Shown
-from events import jobs
+from events import jobs, messages
 from events.commands import CommandRefused
 from events.union import AnyEvent
 
@@ -126,6 +126,24 @@ EVENTS: dict[str, AnyEvent] = {
 _HELD: dict[str, Any] = {"job": "src/parser.py", "token_digest": _DIGEST}
 _SEEN: dict[str, Any] = {"job": "src/parser.py", "version": 3}
 
+EVENTS |= {
+    "message.sent": messages.MessageSent(
+        topic="builds/Äpfel", number=3, body=_PAYLOAD, under="src/parser.py", under_attempt=2
+    ),
+    "message.sent.least": messages.MessageSent(topic="a", number=1, body=Raw(b"{}")),
+    "reader.opened": messages.ReaderOpened(
+        topic="builds/Äpfel",
+        reader="50% of it",
+        session=2,
+        holder="bob",
+        acknowledged=7,
+        nonce="00112233445566778899aabbccddeeff",
+        token_digest=_DIGEST,
+    ),
+    "messages.delivered": messages.MessagesDelivered(topic="builds", reader="bob", session=1, first=8, last=107),
+    "messages.acknowledged": messages.MessagesAcknowledged(topic="builds", reader="bob", session=1, number=107),
+}
+
 COMMANDS: dict[str, AnyCommand] = {
     "add_job": commands.AddJob(
         job="src/parser.py",
@@ -165,4 +183,16 @@ COMMANDS: dict[str, AnyCommand] = {
     "cancel_job": commands.CancelJob(**_SEEN, reason="not needed"),
     "cancel_job.least": commands.CancelJob(**_SEEN),
     "reopen_job": commands.ReopenJob(**_SEEN),
+}
+
+_SESSION: dict[str, Any] = {"topic": "builds/Äpfel", "reader": "50% of it", "token_digest": _DIGEST}
+
+COMMANDS |= {
+    "send_message": commands.SendMessage(
+        topic="builds/Äpfel", body=_PAYLOAD, shown=Shown(job="planning", token_digest=_DIGEST)
+    ),
+    "send_message.least": commands.SendMessage(topic="a", body=Raw(b"{}")),
+    "open_reader": commands.OpenReader(topic="builds/Äpfel", reader="50% of it"),
+    "read_messages": commands.ReadMessages(**_SESSION, after=0, limit=100),
+    "acknowledge_messages": commands.AcknowledgeMessages(**_SESSION, number=107),
 }
