@@ -16,7 +16,7 @@ from projections.topics import TOPICS
 
 PROJECTIONS: tuple[Projection[Any], ...] = (JOBS, LEASES, RESERVATIONS, DEPENDENTS, TOPICS, MARKS, READERS)
 
-FOLDS_VERSION = 2
+FOLDS_VERSION = 3
 """Rises with every change of a fold or a row: stored views of an older one are rebuilt."""
 
 FOLDS: dict[type[AnyEvent], tuple[tuple[str, Fold[Any]], ...]] = {

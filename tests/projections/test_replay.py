@@ -67,7 +67,7 @@ def changed_by(envelopes: Iterable[Envelope], rows: Rows) -> dict[tuple[str, str
 def test_a_log_without_events_leaves_no_rows() -> None:
     rows = replay([])
 
-    assert rows == {"jobs": {}, "leases": {}, "reservations": {}, "dependents": {}}
+    assert rows == {projection.name: {} for projection in PROJECTIONS}
 
 
 def test_each_event_sees_what_those_before_it_left() -> None:
