@@ -22,7 +22,6 @@ from coordinator.claim import Claim
 from coordinator.claims import Claims
 from coordinator.clock import to_datetime
 from coordinator.commands import ClaimJob, ClaimNext
-from coordinator.decisions.claims import LookDeeper
 from coordinator.jobs import JobRef
 from coordinator.messages import Message
 from coordinator.payloads import Payload
@@ -87,6 +86,7 @@ class Agent(Planning):
     async def claim_next(
         self,
         *,
+        wait_s: float = 0,
         lease_s: float = limits.LEASE_DEFAULT_S,
         receipt: str | None = None,
         context: str | None = None,
@@ -94,19 +94,21 @@ class Agent(Planning):
         """Take the best job that is ready: the highest priority, then the one that is ready for longest.
 
         A job whose paths clash with a claim is passed over, and so are jobs of lower priority whose paths clash with a
-        job that was passed over. Never waits.
+        job that was passed over.
 
         Args:
+            wait_s: if there is none, wait so many seconds for one, 0 to 86,400. Who waits is woken by what happens, and
+                those who came first are served first.
             lease_s: seconds until the claim lapses unless it is renewed, 1 to 86,400.
 
         Returns:
             The claim, or None if there is nothing to claim.
         """
         ask = partial(self._ask_next, ClaimNext(lease_us=limits.lease_us("lease_s", lease_s)), receipt, context)
-        try:
-            return await ask(None)
-        except LookDeeper:
-            return await self._session.seekers.seek(ask)
+        wait_us = round(limits.seconds("wait_s", wait_s, 0, limits.WAIT_MAX_S) * 1e6)
+        return await self._session.seekers.find(
+            ask, waits=wait_us > 0, wait_us=wait_us, perhaps_again=receipt is not None
+        )
 
     def claims(
         self, *, until_settled: bool = False, lease_s: float = limits.LEASE_DEFAULT_S, context: str | None = None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from coordinator.claim import Claim
-from coordinator.decisions.claims import LookDeeper
-from coordinator.errors import Busy
 from coordinator.seekers import Seekers
 
 
@@ -29,14 +27,7 @@ class Claims:
         return self
 
     async def __anext__(self) -> Claim:
-        claim = None
-        if not self._seekers.anybody():  # else it would overtake those who wait already
-            try:
-                claim = await self._ask(None)
-            except (LookDeeper, Busy):  # whoever waits for work can wait for the turn, too
-                claim = None
-        if claim is None:
-            claim = await self._seekers.seek(self._ask, waits=True, until_settled=self._until_settled)
+        claim = await self._seekers.find(self._ask, waits=True, until_settled=self._until_settled)
         if claim is None:
             raise StopAsyncIteration
         return claim

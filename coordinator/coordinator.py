@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from types import TracebackType
 from typing import TypeVar
@@ -19,13 +19,15 @@ from coordinator.errors import Closed, InvalidInput, UnsupportedPlatform
 from coordinator.execute import Journal
 from coordinator.hosting import Host, SqliteHost, host_for
 from coordinator.jobs import Job, JobState
+from coordinator.log import Log
 from coordinator.loops import running_loop
 from coordinator.past import Past
 from coordinator.reads import STATES, Reads
 from coordinator.seen import Seen
 from coordinator.session import Session
+from coordinator.stores.interface import LogRow
 from coordinator.timers import Timers
-from coordinator.waiting import Waiting
+from coordinator.waiting import EVERYTHING, Waiting
 from coordinator.writer import Writer
 from projections.jobs import SETTLED
 
@@ -96,11 +98,15 @@ class Coordinator(Reads):
         self._entered = True
         timers = Timers(self._clock)
         host = self._host
+
+        def committed(streams: Collection[str] | None, ticked: bool) -> None:
+            waiting.committed(streams, ticked)
+
         writer = Writer(
             Journal(self._clock, origin()),
             loop,
             busy_timeout_s=self._busy_timeout_s,
-            committed=lambda: waiting.wake(),
+            committed=committed,
             observe=self._observe,
             orphaned=host.orphaned,
         )
@@ -156,11 +162,36 @@ class Coordinator(Reads):
         named: list[JobState] = [limits.choice("states", state, STATES) for state in states]
         wanted = frozenset(named) or SETTLED
 
-        def look(seen: Seen) -> tuple[Job] | None:
+        def look(seen: Seen) -> tuple[Job] | frozenset[str]:
             found = seen.job(job)
-            return (found,) if found.state in wanted or not seen.can_still_reach(found, wanted) else None
+            on_the_way = None if found.state in wanted else seen.on_the_way(found, wanted)
+            return on_the_way or (found,)
 
         return await self._open().until(look)
+
+    def follow(self, *, after: int = 0, job: str | None = None) -> Log:
+        """The log as it grows: `async for entry in coordinator.follow(after=position)`. It never ends by itself.
+
+        Each event comes once, in order, however far behind the loop is; who falls behind holds up nobody. To go on
+        later, keep the `position` of the last entry.
+
+        Args:
+            after: begin behind this position; 0 for the beginning.
+            job: only what happens to this job.
+        """
+        session = self._open()
+        after = limits.whole("after", after, 0, limits.INTEGER_MAX)
+        stream = None if job is None else "job/" + limits.name("job", job)
+        streams = EVERYTHING if stream is None else frozenset({stream})
+
+        async def page(after: int, limit: int) -> list[LogRow]:
+            def look(seen: Seen) -> tuple[list[LogRow]] | frozenset[str]:
+                rows = seen.rows(after, limit, stream)
+                return (rows,) if rows else streams
+
+            return await session.until(look)
+
+        return Log(page, after, ends=False)
 
     async def back_up(self, target: str | os.PathLike[str]) -> None:
         """Copy the workspace, as it stands at one moment, to a new file, while everybody goes on.

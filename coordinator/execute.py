@@ -10,7 +10,7 @@ Everything here is synchronous, and nothing is awaited inside a transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -28,7 +28,7 @@ from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
 from coordinator.request import Outcome, Request
-from coordinator.stores.interface import GENESIS, Head, LogColumns, LogRow, Store, Transaction, TurnTaken, ViewColumns
+from coordinator.stores.interface import Head, LogColumns, LogRow, Store, Transaction, TurnTaken, ViewColumns
 from coordinator.tokens import draw
 from coordinator.views import NEVER, RowCache, Views
 from events.codec import chain, encode
@@ -47,7 +47,7 @@ class Journal:
     """What one writer keeps from batch to batch: remembered rows, the count of refusals, and its origin.
 
     Attributes:
-        position: where the log ended after its last commit.
+        streams: what its last commit added to.
         outcomes: what the last batch came to, also if it could not be kept.
     """
 
@@ -56,7 +56,7 @@ class Journal:
         self.origin = origin
         self.cache = RowCache()
         self.refusals = RefusalLimit()
-        self.position = GENESIS
+        self.streams: Collection[str] = ()
         self.outcomes: list[Outcome] = []
 
 
@@ -74,6 +74,7 @@ def commit(
     """
     batch: Batch | None = None
     journal.outcomes = []
+    journal.streams = ()
 
     def work(transaction: Transaction) -> list[Outcome]:
         nonlocal batch
@@ -118,6 +119,7 @@ class Batch:
         self._receipts: dict[tuple[str, str], Envelope] = {}
         self._used: dict[tuple[str, str], LogRow] = {}  # receipts of this batch that are in the log already
         self._new_head = self._head
+        self._streams: set[str] = set()
 
     def lapse_due(self) -> None:
         """Record every lease that has run out, before anybody decides anything."""
@@ -187,6 +189,7 @@ class Batch:
             )
             digest = chain(digest, columns)
             rows.append((*columns, digest))
+        self._streams.update(columns[2] for columns in rows)
         self._new_head = Head(
             position=self._envelopes[-1].position,
             digest=digest,
@@ -206,7 +209,7 @@ class Batch:
         self._journal.refusals.keep()
         for envelope in self._envelopes:
             self._journal.cache.describe(envelope)
-        self._journal.position = head.position
+        self._journal.streams = self._streams
         self._journal.cache.merge(self._views, head.generation, head.position, head.digest)
 
     def _write_views(self) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from coordinator.certain import Once, certainly
 from coordinator.errors import InvalidInput, Unavailable, turn_held
 from coordinator.stores.interface import Snapshot, Store, TurnTaken
-from coordinator.threads import start_thread, starting
+from coordinator.threads import aside, start_thread, starting
 
 if TYPE_CHECKING:
     import sqlite3
@@ -229,7 +229,7 @@ class MemoryHost:
 
     async def close(self) -> None:
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+            await aside(self._thread.join)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ INTEGER_MAX: Final = 2**63 - 1
 LEASE_MIN_S: Final = 1
 LEASE_MAX_S: Final = 86_400
 LEASE_DEFAULT_S: Final = 60
+WAIT_MAX_S: Final = 86_400
 
 BATCH: Final = 256
 PAGE_MAX: Final = 1_000

@@ -72,16 +72,18 @@ def entry_of(row: LogRow) -> LogEntry:
 
 
 class Log:
-    """An asynchronous iterator over the log as it stands, a page at a time; it never waits for more.
+    """An asynchronous iterator over the log, a page at a time.
 
     Args:
         page: reads up to so many rows after a position.
         after: begin behind this position.
+        ends: a page that is not full is the last one. Else `page` waits until there is at least one row.
     """
 
-    def __init__(self, page: Callable[[int, int], Awaitable[list[LogRow]]], after: int) -> None:
+    def __init__(self, page: Callable[[int, int], Awaitable[list[LogRow]]], after: int, *, ends: bool = True) -> None:
         self._page = page
         self._after = after
+        self._ends = ends
         self._rows: list[LogRow] = []  # the rest of the page, the next one last
         self._ended = False
 
@@ -93,7 +95,7 @@ class Log:
             if self._ended:
                 raise StopAsyncIteration
             rows = await self._page(self._after, _PAGE)
-            self._ended = len(rows) < _PAGE
+            self._ended = self._ends and len(rows) < _PAGE
             if not rows:
                 raise StopAsyncIteration
             self._rows = rows[::-1]

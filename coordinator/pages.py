@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from coordinator.messages import Message
 from coordinator.refusals import PageUnacknowledged
-from coordinator.seen import Seen
-from coordinator.session import Session
 
 if TYPE_CHECKING:
     from coordinator.reader import Reader
 
 
 class Pages:
-    """An asynchronous iterator of pages that waits for messages."""
+    """An asynchronous iterator of pages that waits for messages.
 
-    def __init__(self, session: Session, reader: Reader, limit: int) -> None:
-        self._session = session
+    Args:
+        news: waits until there is more to read, or reading would be refused.
+    """
+
+    def __init__(self, reader: Reader, limit: int, news: Callable[[], Awaitable[None]]) -> None:
         self._reader = reader
         self._limit = limit
+        self._news = news
 
     def __aiter__(self) -> Pages:
         return self
@@ -28,10 +31,6 @@ class Pages:
         reader = self._reader
         if reader.acknowledged < reader.delivered:
             raise PageUnacknowledged(reader.topic, reader.name, number=reader.delivered)
-
-        def more(seen: Seen) -> tuple[bool] | None:
-            return (True,) if seen.last_message(reader.topic) > reader.delivered else None
-
         while not (page := await reader.read(self._limit)):
-            await self._session.until(more)
+            await self._news()
         return page

@@ -12,7 +12,9 @@ from coordinator.commands import AcknowledgeMessages, OpenReader, ReadMessages
 from coordinator.errors import Closed, InvalidInput
 from coordinator.messages import Message
 from coordinator.pages import Pages
+from coordinator.seen import Seen
 from coordinator.session import Session
+from events.messages import reader_stream, topic_stream
 
 _LIMIT = 100
 
@@ -109,7 +111,7 @@ class Reader:
         Args:
             limit: so many messages a page at most, 1 to 1,000.
         """
-        return Pages(self._session, self, limits.whole("limit", limit, 1, limits.PAGE_MAX))
+        return Pages(self, limits.whole("limit", limit, 1, limits.PAGE_MAX), self._news)
 
     async def acknowledge(
         self, page: Sequence[Message] | int, *, receipt: str | None = None, context: str | None = None
@@ -134,6 +136,16 @@ class Reader:
             await self._session.ask(self._actor, command, receipt, context)
             self._acknowledged = max(self._acknowledged, number)
         return self._acknowledged
+
+    async def _news(self) -> None:
+        digest, stream = self._digest, reader_stream(self._topic, self._name)
+
+        def look(seen: Seen) -> tuple[None] | frozenset[str]:
+            if seen.last_message(self._topic) > self._cursor or not seen.holds(stream, digest):
+                return (None,)
+            return frozenset({topic_stream(self._topic), stream})
+
+        await self._session.until(look)
 
     def _number(self, page: Sequence[Message] | int) -> int:
         if isinstance(page, int):

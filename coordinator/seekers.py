@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from copy import copy
+from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from coordinator.decisions.claims import LookDeeper
 from coordinator.errors import Busy
@@ -22,11 +23,14 @@ T = TypeVar("T")
 _MOST = 64
 """So many jobs are looked for at once. Where there are more, the claims on these lead to the next search."""
 
+_JOBS = frozenset({"job/"})
+
 _PAUSE_S = 0.05
 """Before a seeker asks again that did not get the turn."""
 
 
-class Wish(NamedTuple):
+@dataclass(slots=True)
+class Wish:
     """What a seeker wants to hear: a job; or that there is none, unless it waits for one.
 
     One that waits only `until_settled` hears it too when there can be none any more. `place` says who came first.
@@ -53,8 +57,42 @@ class Seekers:
         self._changed = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
 
+    async def find(
+        self,
+        ask: Callable[[str | None], Awaitable[T | None]],
+        *,
+        waits: bool = False,
+        until_settled: bool = False,
+        wait_us: int | None = None,
+        perhaps_again: bool = False,
+    ) -> T | None:
+        """Ask for the best job, or seek one where that comes to nothing and one waits or would have to look deeper.
+
+        Args:
+            ask: claims the best job there is, or one that was found, or none.
+            waits, until_settled, wait_us: as in `seek`.
+            perhaps_again: it may have been got already, and then is not waited for.
+        """
+        others = self._seeking or self._asking  # who wait already, and would be overtaken
+        if not waits or not others or perhaps_again:
+            try:
+                claim = await ask(None)
+                if claim is not None or not waits:
+                    return claim
+            except LookDeeper:
+                pass
+            except Busy:
+                if not waits:
+                    raise  # but whoever waits for work can wait for the turn, too
+        return await self.seek(ask, waits=waits, until_settled=until_settled, wait_us=wait_us)
+
     async def seek(
-        self, ask: Callable[[str], Awaitable[T | None]], *, waits: bool = False, until_settled: bool = False
+        self,
+        ask: Callable[[str], Awaitable[T | None]],
+        *,
+        waits: bool = False,
+        until_settled: bool = False,
+        wait_us: int | None = None,
     ) -> T | None:
         """Ask for one job after another until one is got, or there is none.
 
@@ -62,9 +100,19 @@ class Seekers:
             ask: claims the job that was found, or a better one; somebody else may have been faster.
             waits: while there is none, wait.
             until_settled: but not when no job is ready, claimed or submitted.
+            wait_us: nor for longer than this; None for as long as it takes.
         """
         self._waiting.check_loop()
         wish = Wish(next(self._places), waits, until_settled)
+        if not waits or wait_us is None:
+            return await self._seek(ask, wish)
+        timer = self._waiting.call_in(wait_us, lambda: self._give_up(wish))
+        try:
+            return await self._seek(ask, wish)
+        finally:
+            timer.cancel()
+
+    async def _seek(self, ask: Callable[[str], Awaitable[T | None]], wish: Wish) -> T | None:
         while True:
             told: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
             try:
@@ -72,21 +120,22 @@ class Seekers:
                 if job is None:
                     return None
                 claim = await ask(job)
-                if claim is not None or not waits:
+                if claim is not None or not wish.waits:
                     return claim
             except LookDeeper:
                 continue
             except Busy:
-                if not waits:
+                if not wish.waits:
                     raise
                 self._leave(told)  # what it was told of is not kept from others during the pause
                 await asyncio.sleep(_PAUSE_S)  # the command itself may be set to wait for the turn hardly at all
             finally:
                 self._leave(told)
 
-    def anybody(self) -> bool:
-        """Whether somebody seeks who would be overtaken by asking at once."""
-        return bool(self._seeking or self._asking)
+    def _give_up(self, wish: Wish) -> None:
+        """It hears what there is now."""
+        wish.waits = False
+        self._changed.set()
 
     def _join(self, told: asyncio.Future[str | None], wish: Wish) -> asyncio.Future[str | None]:
         self._seeking[told] = wish
@@ -132,7 +181,7 @@ class Seekers:
                 self._tell(told, found.jobs[0] if found.jobs else None)
             elif wish.until_settled and not found.open:
                 self._tell(told, None)
-        return Look(None, found.due_in)
+        return Look(None, found.due_in, _JOBS)
 
     def _tell(self, told: asyncio.Future[str | None], job: str | None) -> None:
         del self._seeking[told]

@@ -16,6 +16,7 @@ from events.envelope import Envelope
 from events.messages import reader_stream
 from events.union import AnyEvent
 from projections.jobs import SETTLED, JobRow, State
+from projections.leases import falls_due
 from projections.readers import readers_range
 from projections.reservations import ReservationRow
 
@@ -38,7 +39,7 @@ class Seen:
         self.log = log
         self.now = now
         self._until = until
-        self._lapsed = False
+        self._lapsed: set[str] = set()
         self.views = Views(rows or log)
         if now is not None:
             self._lapse_due(now)
@@ -88,39 +89,51 @@ class Seen:
                 )
         return sorted(found, key=lambda positions: positions.name)
 
-    def can_still_reach(self, job: Job, states: frozenset[State]) -> bool:
-        """Whether a job can come into one of the states without anybody reopening or revising one.
+    def holds(self, subject: str, token_digest: str) -> bool:
+        """Whether this token is that of the subject's live lease."""
+        lease = self.views.leases.get(subject)
+        return lease is not None and lease.ended is None and lease.token_digest == token_digest
+
+    def on_the_way(self, job: Job, states: frozenset[State]) -> frozenset[str] | None:
+        """The streams on which it depends whether a job comes into one of the states; None if it cannot.
+
+        It cannot if somebody would have to reopen or revise a job for that.
 
         A settled job stays what it is, a job that waits for one that failed or was cancelled waits for ever, and no job
         comes to wait for another by itself.
         """
         if job.state in SETTLED or states <= {"blocked"}:
-            return False
+            return None
         if job.state != "blocked":
-            return True
+            return frozenset({"job/" + job.id})
         open_ends, looked_at = list(job.depends_on), set(job.depends_on)
         while open_ends:
             row = self.views.jobs.get(open_ends.pop())
             if row is None or row.state in ("failed", "cancelled"):
-                return False
+                return None
             if row.state == "blocked":
                 more = [name for name in row.depends_on if name not in looked_at]
                 looked_at.update(more)
                 open_ends += more
-        return True
+        return frozenset("job/" + name for name in (job.id, *looked_at))
 
-    def due_in(self) -> int | None:
-        """µs until the next lapse is to be recorded, or None.
+    def due_in(self, streams: frozenset[str]) -> int | None:
+        """µs until the next lapse on one of the streams is to be recorded, or None.
 
         That is now, if this state has seen one that no transaction has recorded yet.
         """
         if self.now is None:
             return None
-        if self._lapsed:
+        whole_kinds = any(not stream or stream.endswith("/") for stream in streams)
+        if self._lapsed and (whole_kinds or self._lapsed & streams):
             return 0
-        for lease in self.views.leases.scan("live"):
-            return lease.lease_until - self.now
-        return None
+        if whole_kinds:
+            ends = (lease.lease_until for lease in self.views.leases.scan("live"))
+            first = next(ends, None)
+        else:
+            leases = map(self.views.leases.get, streams)
+            first = min((lease.lease_until for lease in leases if lease is not None and falls_due(lease)), default=None)
+        return None if first is None else first - self.now
 
     def event_at(self, position: int) -> AnyEvent:
         return event_at(self.log, position)
@@ -140,7 +153,7 @@ class Seen:
     def _lapse_due(self, now: int) -> None:
         position = self.log.head().position if self._until is None else self._until
         for lease in due(self.views, now):
-            self._lapsed = True
+            self._lapsed.add(lease.subject)
             position += 1
             event = lapse(lease, self.views)
             self.views.evolve([Envelope(position, now, None, None, None, None, None, position, event)])

@@ -24,6 +24,7 @@ from coordinator.search import Found, Search
 from coordinator.seekers import Seekers
 from coordinator.seen import Seen
 from coordinator.stores.interface import Snapshot
+from coordinator.threads import aside
 from coordinator.timers import Timers
 from coordinator.waiting import Look, Waiting
 from coordinator.writer import Writer
@@ -100,12 +101,18 @@ class Session:
 
         return await self.see(look)
 
-    async def until(self, look: Callable[[Seen], tuple[T] | None]) -> T:
-        """Wait until `look` finds something, looking whenever something was committed or a lease ran out."""
+    async def until(self, look: Callable[[Seen], tuple[T] | frozenset[str]]) -> T:
+        """Wait until `look` finds something.
+
+        Args:
+            look: what it found, in a tuple of one; else the streams of the log that it waits for. It looks again when
+                something was appended to them, or when a lease on one of them ran out.
+        """
         self.check_here()
 
         def look_once(seen: Seen) -> Look[T]:
-            return Look(look(seen), seen.due_in())
+            found = look(seen)
+            return Look(found) if isinstance(found, tuple) else Look(None, seen.due_in(found), found)
 
         def look_on() -> Awaitable[Look[T]]:
             self.writer.check_running()  # without it nobody records lapses, and some waits would never end
@@ -150,7 +157,7 @@ class Session:
         try:
             await self.host.close()
         finally:
-            await asyncio.to_thread(self._stop_threads)
+            await aside(self._stop_threads)
 
     def _stop_threads(self) -> None:
         self.timers.close()

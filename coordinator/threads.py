@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -30,3 +31,12 @@ def starting() -> Generator[None]:
         if "start new thread" not in str(error):
             raise
         raise Unavailable(f"no thread could be started: {error}", hint="raise the limit of processes") from error
+
+
+async def aside(function: Callable[[], object]) -> None:
+    """Wait for what blocks on another thread; where there is none left to start, on this one."""
+    try:
+        with starting():
+            await asyncio.to_thread(function)
+    except Unavailable:
+        function()  # closing must come to its end

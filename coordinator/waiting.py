@@ -1,31 +1,30 @@
 """How programs wait for something in the log without asking all the time.
 
 A waiter is woken by this process's commits at once, by other processes' commits through one thread that polls for the
-whole process, and by the next lease that falls due: an empty transaction then records the lapse.
+whole process, and by the next lease that falls due: an empty transaction then records the lapse. It says which streams
+of the log it waits for, and what happens in others does not wake it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from coordinator.clock import Clock
-from coordinator.errors import CoordinatorError
 from coordinator.loops import refuse_other_loop
+from coordinator.poller import Poller
 from coordinator.stores.interface import Store
-from coordinator.threads import start_thread
-from coordinator.timers import Timers
+from coordinator.timers import Timer, Timers
 
 log = logging.getLogger("coordinator")
 
 T = TypeVar("T")
 
-POLL_S = 0.004
-
-_SLOWEST_POLL_S = 1.0  # while the store cannot be asked
+EVERYTHING = frozenset({""})
+"""All streams. A whole kind of them is named by how they begin, such as `job/`."""
 
 
 class Look(NamedTuple, Generic[T]):
@@ -33,11 +32,13 @@ class Look(NamedTuple, Generic[T]):
 
     Attributes:
         found: what it waits for, in a tuple of one; None if it must go on waiting.
-        due_in: µs until the next lease runs out; None if none is live.
+        due_in: µs until the next lease runs out that it would go on after; None if there is none.
+        streams: what it waits for otherwise: names of streams, kinds of them, or `EVERYTHING`.
     """
 
     found: tuple[T] | None
-    due_in: int | None
+    due_in: int | None = None
+    streams: frozenset[str] = EVERYTHING
 
 
 class Waiting:
@@ -63,7 +64,8 @@ class Waiting:
         self._clock = clock
         self._timers = timers
         self._tick = tick
-        self._woken: set[asyncio.Event] = set()
+        self._woken: dict[str, set[asyncio.Event]] = {}  # by what they wait for
+        self._timed: set[asyncio.Event] = set()  # those who wait for a lease, too
         self._poller = None if watch is None else Poller(watch, self._wake_from_thread)
 
     async def until(self, look: Callable[[], Awaitable[Look[T]]], woken: asyncio.Event | None = None) -> T:
@@ -72,20 +74,26 @@ class Waiting:
         Args:
             woken: whoever sets this has it look again, too.
         """
-        woken = woken or asyncio.Event()
+        woken, streams = woken or asyncio.Event(), EVERYTHING
         if self._poller is not None:
             self._poller.more()
-        self._woken.add(woken)
+        self._watch(woken, streams)
         try:
             while True:
                 woken.clear()  # before looking: what happens meanwhile wakes us again
                 looked_at = self._clock.boot()  # before looking, too: time may pass meanwhile, in suspend a lot
-                found, due_in = await look()
-                if found is not None:
-                    return found[0]
-                await self._sleep(woken, None if due_in is None else looked_at + max(0, due_in))
+                found = await look()
+                if found.found is not None:
+                    return found.found[0]
+                watched = streams is EVERYTHING or found.streams <= streams
+                if streams != found.streams:
+                    self._ignore(woken, streams)
+                    streams = found.streams
+                    self._watch(woken, streams)
+                if watched:  # else something may have happened there meanwhile
+                    await self._sleep(woken, None if found.due_in is None else looked_at + max(0, found.due_in))
         finally:
-            self._woken.discard(woken)
+            self._ignore(woken, streams)
             if self._poller is not None:
                 self._poller.fewer()
 
@@ -93,87 +101,65 @@ class Waiting:
         """Raises `UnsupportedEventLoop` if the caller runs on another loop than those who wait."""
         refuse_other_loop(self._loop)
 
-    def wake(self) -> None:
-        """Something was committed: everybody looks again. On the loop."""
-        for woken in self._woken:
-            woken.set()
+    def call_in(self, us: int, function: Callable[[], None]) -> Timer:
+        """Call `function` on the loop when so many µs have passed."""
+        return self._timers.at(self._clock.boot() + us, lambda: self._from_thread(function))
+
+    def committed(self, streams: Collection[str] | None, ticked: bool) -> None:
+        """Events were appended to these streams, or to any. On the loop.
+
+        Args:
+            ticked: it was looked for due leases. That may have come too early: who waits for one looks again.
+        """
+        self.wake(streams)
+        if ticked:
+            for woken in self._timed:
+                woken.set()
+
+    def wake(self, streams: Collection[str] | None = None) -> None:
+        """Have those look again who wait for these streams, or all. On the loop."""
+        if not self._woken:
+            return
+        for key in self._woken if streams is None else _keys(streams):
+            for woken in self._woken.get(key, ()):
+                woken.set()
 
     def close(self) -> None:
         if self._poller is not None:
             self._poller.close()
 
+    def _watch(self, woken: asyncio.Event, streams: Iterable[str]) -> None:
+        for key in streams:
+            self._woken.setdefault(key, set()).add(woken)
+
+    def _ignore(self, woken: asyncio.Event, streams: Iterable[str]) -> None:
+        for key in streams:
+            self._woken[key].discard(woken)
+            if not self._woken[key]:
+                del self._woken[key]
+
     async def _sleep(self, woken: asyncio.Event, due: int | None) -> None:
         if due is None:
             await woken.wait()
             return
+        self._timed.add(woken)
         timer = self._timers.at(due, self._tick)
         try:
             await woken.wait()
         finally:
             timer.cancel()
+            self._timed.discard(woken)
 
-    def _wake_from_thread(self) -> None:
+    def _wake_from_thread(self, streams: Collection[str] | None) -> None:
+        self._from_thread(partial(self.wake, streams))
+
+    def _from_thread(self, function: Callable[[], None]) -> None:
         try:
-            self._loop.call_soon_threadsafe(self.wake)
+            self._loop.call_soon_threadsafe(function)
         except RuntimeError:
             log.debug("nobody to wake: the loop is closed")
 
 
-class Poller:
-    """Notices other processes' commits while anybody waits. Its thread sleeps for good when nobody does."""
-
-    def __init__(self, watch: Callable[[], Store], wake: Callable[[], None]) -> None:
-        self._watch = watch
-        self._wake = wake
-        self._waiters = 0
-        self._closed = False
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-
-    def more(self) -> None:
-        with self._changed:
-            if self._thread is None:
-                self._thread = start_thread(self._run, "coordinator-poller")
-            self._waiters += 1
-            self._changed.notify()
-
-    def fewer(self) -> None:
-        with self._changed:
-            self._waiters -= 1
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        store: Store | None = None
-        interval_s = POLL_S
-        try:
-            while self._wanted(interval_s):
-                try:
-                    if store is None:
-                        store = self._watch()
-                        self._wake()  # whatever was committed before the first look
-                    elif store.changed():
-                        self._wake()
-                except CoordinatorError:
-                    if interval_s == POLL_S:
-                        log.warning("the store does not say whether it changed; trying again", exc_info=True)
-                    interval_s = min(2 * interval_s, _SLOWEST_POLL_S)
-                    self._wake()  # whoever waits looks too, and hears what is wrong
-                else:
-                    interval_s = POLL_S
-        finally:
-            if store is not None:
-                store.close()
-
-    def _wanted(self, interval_s: float) -> bool:
-        """Wait one interval, or for as long as nobody waits; False when it is time to end."""
-        with self._changed:
-            self._changed.wait(interval_s)
-            while not self._waiters and not self._closed:
-                self._changed.wait()
-            return not self._closed
+def _keys(streams: Iterable[str]) -> set[str]:
+    """The streams, their kinds, and what stands for all."""
+    return {"", *streams, *(stream[: stream.find("/") + 1] for stream in streams)}

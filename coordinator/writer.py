@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from copy import copy
 from itertools import takewhile
@@ -42,7 +42,8 @@ class Writer:
         journal: what is kept from batch to batch.
         loop: where callers wait.
         busy_timeout_s: how long a command may wait for the turn before it ends with `Busy`.
-        committed: called on the loop after each commit that added to the log.
+        committed: called on the loop after each commit that added to the log, with the streams that it added to (None:
+            any), and whether it was looked for due leases.
         observe: called on the loop with a record of each command.
         orphaned: called on the store's thread when the program ends without closing.
     """
@@ -53,7 +54,7 @@ class Writer:
         loop: asyncio.AbstractEventLoop,
         *,
         busy_timeout_s: float,
-        committed: Callable[[], None],
+        committed: Callable[[Collection[str] | None, bool], None],
         observe: Callable[[CommandRecord], None] | None = None,
         orphaned: Callable[[], None] = lambda: None,
     ) -> None:
@@ -200,7 +201,6 @@ class Writer:
     def _serve(self, store: Store) -> None:
         """One batch, or one failure to have one."""
         batch = self._batch = []
-        before = self._journal.position
 
         def draw_batch() -> list[Request]:
             self._draw(batch)
@@ -229,7 +229,10 @@ class Writer:
         else:
             self._limit = BATCH
             ticked = any(call.request is None for call in batch)  # it may have come too early, and must be set anew
-            self._answer(batch, outcomes, changed=ticked or self._journal.position != before)
+            streams = self._journal.streams
+            if any(call.unknown for call in batch):
+                streams = None  # it may have been committed the first time
+            self._answer(batch, outcomes, streams, ticked)
             self._batch = []
 
     def _still_wanted(self) -> bool:
@@ -303,9 +306,15 @@ class Writer:
         if ticked := len(calls) < len(refused):
             self._tick_posted = False
         answers = [Outcome(error=error_for(call, error)) for call in calls]
-        self._answer([*calls, *(call for call in refused if call.request is None)], answers, changed=ticked)
+        self._answer([*calls, *(call for call in refused if call.request is None)], answers, ticked=ticked)
 
-    def _answer(self, batch: Sequence[Call], outcomes: Sequence[Outcome], *, changed: bool = False) -> None:
+    def _answer(
+        self,
+        batch: Sequence[Call],
+        outcomes: Sequence[Outcome],
+        streams: Collection[str] | None = (),
+        ticked: bool = False,
+    ) -> None:
         done_at = time.monotonic()
         answered = list(zip([call for call in batch if call.request is not None], outcomes, strict=False))
         answered += [(call, Outcome()) for call in batch if call.request is None and call.future is not None]
@@ -313,7 +322,7 @@ class Writer:
             if call.done is not None:
                 self._report(call.done, outcome)
         try:
-            self._loop.call_soon_threadsafe(self._deliver, answered, done_at, changed)
+            self._loop.call_soon_threadsafe(self._deliver, answered, done_at, streams, ticked)
         except RuntimeError:  # the loop was closed in the middle
             for call, outcome in answered:
                 if call.future is not None and call.request is not None:
@@ -331,11 +340,17 @@ class Writer:
             self._gather()
         self._put_back()
         self._refuse(len(self._waiting), error)
-        self._answer((), (), changed=True)  # whoever waits for news looks once more, and hears of the end
+        self._answer((), (), None)  # whoever waits for news looks once more, and hears of the end
 
     # On the loop
 
-    def _deliver(self, answered: Sequence[tuple[Call, Outcome]], done_at: float, changed: bool) -> None:
+    def _deliver(
+        self,
+        answered: Sequence[tuple[Call, Outcome]],
+        done_at: float,
+        streams: Collection[str] | None,
+        ticked: bool,
+    ) -> None:
         for call, outcome in answered:
             if call.future is None:
                 continue
@@ -343,8 +358,8 @@ class Writer:
                 call.future.set_result(outcome)
             elif call.request is not None:
                 self._unheard(call.request, outcome)
-        if changed:  # a claim that found nothing must not wake those who look for one
-            self._committed()
+        if streams is None or streams or ticked:  # a claim that found nothing must not wake those who look for one
+            self._committed(streams, ticked)
         if self._observe is not None:
             for call, outcome in answered:
                 self._tell(self._observe, call, outcome, len(answered), done_at)

@@ -48,8 +48,13 @@ class LeaseRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     ended: End | None = None
 
 
+def falls_due(row: LeaseRow) -> bool:
+    """Whether it will lapse by itself."""
+    return row.ended is None and row.lease_until > 0
+
+
 def place(row: LeaseRow) -> tuple[str, int]:
-    return ("live", row.lease_until) if row.ended is None and row.lease_until else ("", 0)  # only these fall due
+    return ("live", row.lease_until) if falls_due(row) else ("", 0)
 
 
 def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:

@@ -42,6 +42,7 @@ LAYERS: dict[str, list[str]] = {
         "coordinator.certain",
         "coordinator.hosting",
         "coordinator.loops",
+        "coordinator.poller",
         "coordinator.renewals",
         "coordinator.seekers",
         "coordinator.threads",

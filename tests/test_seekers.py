@@ -164,7 +164,7 @@ async def test_one_search_serves_all_who_came_before_it_began(seek: Any, searche
     await searches.find()
     searches.asked.clear()
 
-    waiting.wake()
+    waiting.wake({"job/a"})
     await searches.find()
 
     assert (searches.asked, searches.going_on) == ([3], False)

@@ -1,5 +1,6 @@
 """What a read sees of leases that have run out."""
 
+import pytest
 from msgspec import Raw
 
 from coordinator.clock import ManualClock
@@ -18,8 +19,9 @@ def claimed(clock: ManualClock) -> Workspace:
     return work
 
 
-def due_in(work: Workspace) -> int | None:
-    return work.store.read(lambda snapshot: Seen(snapshot, now(snapshot.head(), work.clock)).due_in())
+def due_in(work: Workspace, *streams: str) -> int | None:
+    watched = frozenset(streams or [""])
+    return work.store.read(lambda snapshot: Seen(snapshot, now(snapshot.head(), work.clock)).due_in(watched))
 
 
 def test_a_live_lease_is_due_when_it_ends() -> None:
@@ -39,3 +41,23 @@ def test_a_lapse_that_nobody_has_recorded_yet_is_due_now() -> None:
     clock.advance(11)
 
     assert due_in(work) == 0
+
+
+@pytest.mark.parametrize("passed_s", [4, 11])
+@pytest.mark.parametrize(
+    ("streams", "concerned"),
+    [
+        (["job/parser"], True),
+        (["job/other", "job/parser"], True),
+        (["job/"], True),
+        (["job/other"], False),
+        (["topic/builds", "reader/builds/ada"], False),
+    ],
+)
+def test_only_leases_on_what_is_waited_for_fall_due(streams: list[str], concerned: bool, passed_s: int) -> None:
+    clock = ManualClock()
+    work = claimed(clock)
+
+    clock.advance(passed_s)
+
+    assert due_in(work, *streams) == (max(0, 10 - passed_s) * 1_000_000 if concerned else None)

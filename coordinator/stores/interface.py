@@ -99,6 +99,10 @@ class Snapshot(Protocol):
         """Events with a position above `after`, in order; of one stream if it is named."""
         ...
 
+    def streams(self, *, after: int, limit: int) -> list[str]:
+        """The streams of the events with a position above `after`, one an event, in order."""
+        ...
+
     def receipt(self, actor: str, receipt: str) -> LogRow | None:
         """The first event of the command that this actor gave this receipt."""
         ...

@@ -89,7 +89,7 @@ class _Contents:
 
     def __init__(self, workspace: bytes) -> None:
         self.log: list[LogRow] = []
-        self.streams: dict[str, list[int]] = {}
+        self.by_stream: dict[str, list[int]] = {}
         self.used: dict[tuple[str | None, str], int] = {}
         self.views: dict[str, _View] = {}
         self.end = Head(0, workspace, 0, "", 0, 0, 0, FORMAT)
@@ -104,7 +104,7 @@ class _Contents:
     def undo(self) -> None:
         self.end = self.end_before
         for row in reversed(self.log[self.length_before :]):
-            self.streams[row.stream].pop()
+            self.by_stream[row.stream].pop()
             if row.receipt is not None:
                 del self.used[row.actor, row.receipt]
         del self.log[self.length_before :]
@@ -120,7 +120,7 @@ class _Contents:
                 if first != row.position:
                     self.fail(f"receipt {row.receipt} of {row.actor} at {first}")
             self.log.append(row)
-            self.streams.setdefault(row.stream, []).append(row.position)
+            self.by_stream.setdefault(row.stream, []).append(row.position)
         self.end = head
 
     def clear_views(self) -> None:
@@ -177,9 +177,12 @@ class _Contents:
     def events(self, *, after: int, limit: int, stream: str | None = None) -> list[LogRow]:
         if stream is None:
             return self.log[max(after, 0) : max(after, 0) + limit]
-        positions = self.streams.get(stream, [])
+        positions = self.by_stream.get(stream, [])
         first = bisect_right(positions, after)
         return [self.log[position - 1] for position in islice(positions, first, first + limit)]
+
+    def streams(self, *, after: int, limit: int) -> list[str]:
+        return [row.stream for row in self.events(after=after, limit=limit)]
 
     def receipt(self, actor: str, receipt: str) -> LogRow | None:
         position = self.used.get((actor, receipt))

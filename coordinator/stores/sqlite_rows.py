@@ -25,6 +25,7 @@ _ROWS: Final = (
 _EVENT: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position = ?"
 _AT: Final = "SELECT at FROM events WHERE position = ?"
 _EVENTS: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ?"
+_STREAMS: Final = "SELECT stream FROM events WHERE position > ? ORDER BY position LIMIT ?"
 _SORTED: Final = "SELECT up_to FROM sorted"
 _STREAM: Final = (
     f"SELECT {', '.join('events.' + column for column in LogRow._fields)} FROM streams CROSS JOIN events "
@@ -126,6 +127,9 @@ class SqliteSnapshot:
         if len(found) < limit:
             found += self._all(_STREAM_TAIL, (max(after, up_to), stream, limit - len(found)))
         return [LogRow._make(row) for row in found]
+
+    def streams(self, *, after: int, limit: int) -> list[str]:
+        return [stream for (stream,) in self._all(_STREAMS, (after, limit))]
 
     def receipt(self, actor: str, receipt: str) -> LogRow | None:
         found = self._all(_RECEIPT, (receipt, actor))

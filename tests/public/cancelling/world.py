@@ -63,7 +63,7 @@ class World:
     async def is_undisturbed(self) -> None:
         """Right after the call has ended: it left nothing behind, and the next command works."""
         session = self.coordinator._open()
-        assert session.waiting._woken == set()
+        assert session.waiting._woken == {}
         assert session.waiting._poller is None or session.waiting._poller._waiters == 0
         assert [timer for _, _, timer in session.timers._due if not timer.cancelled] == []
         async with asyncio.timeout(PATIENCE_S):

@@ -1,0 +1,94 @@
+"""Notices what other processes commit, for all who wait in this one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+
+from coordinator.errors import CoordinatorError
+from coordinator.stores.interface import Snapshot, Store
+from coordinator.threads import start_thread
+
+log = logging.getLogger("coordinator")
+
+POLL_S = 0.004
+
+_SLOWEST_POLL_S = 1.0  # while the store cannot be asked
+_MANY = 1_000  # where more was committed at once, nobody asks what it was
+
+
+class Poller:
+    """One thread, which looks for news while anybody waits, and sleeps for good when nobody does.
+
+    Args:
+        watch: opens a store, on the thread that will use it.
+        wake: told of the streams to which somebody appended; None for any.
+    """
+
+    def __init__(self, watch: Callable[[], Store], wake: Callable[[Collection[str] | None], None]) -> None:
+        self._watch = watch
+        self._wake = wake
+        self._waiters = 0
+        self._closed = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._position = 0  # the end of the log when it was last looked at
+
+    def more(self) -> None:
+        with self._changed:
+            if self._thread is None:
+                self._thread = start_thread(self._run, "coordinator-poller")
+            self._waiters += 1
+            self._changed.notify()
+
+    def fewer(self) -> None:
+        with self._changed:
+            self._waiters -= 1
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        store: Store | None = None
+        interval_s = POLL_S
+        try:
+            while self._wanted(interval_s):
+                try:
+                    if store is None:
+                        store = self._watch()
+                        self._position = store.read(lambda snapshot: snapshot.head().position)
+                        self._wake(None)  # whatever was committed before the first look
+                    elif store.changed():
+                        self._wake(self._news(store))
+                except CoordinatorError:
+                    if interval_s == POLL_S:
+                        log.warning("the store does not say whether it changed; trying again", exc_info=True)
+                    interval_s = min(2 * interval_s, _SLOWEST_POLL_S)
+                    self._wake(None)  # whoever waits looks too, and hears what is wrong
+                else:
+                    interval_s = POLL_S
+        finally:
+            if store is not None:
+                store.close()
+
+    def _wanted(self, interval_s: float) -> bool:
+        """Wait one interval, or for as long as nobody waits; False when it is time to end."""
+        with self._changed:
+            self._changed.wait(interval_s)
+            while not self._waiters and not self._closed:
+                self._changed.wait()
+            return not self._closed
+
+    def _news(self, store: Store) -> set[str] | None:
+        def look(snapshot: Snapshot) -> set[str] | None:
+            streams = snapshot.streams(after=self._position, limit=_MANY)
+            many = len(streams) == _MANY
+            self._position = snapshot.head().position if many else self._position + len(streams)
+            return None if many else set(streams)
+
+        return store.read(look)
