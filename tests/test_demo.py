@@ -12,18 +12,27 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from coordinator import Coordinator, LogEntry
-from coordinator.surfaces.demo.checks import NotSo, chain_holds, replays
-from coordinator.surfaces.demo.index import Definition, FileIndex, index_file
-from coordinator.surfaces.demo.plan import MERGE, plan
+from coordinator import Agent, Claim, Coordinator, LogEntry
+from coordinator.surfaces.demo.checks import NotSo, chain_holds, handed_out_again, replays, reviewed_once
+from coordinator.surfaces.demo.drive import Interrupted
+from coordinator.surfaces.demo.index import Definition, FileIndex, PieceIndex, index_file
+from coordinator.surfaces.demo.plan import MERGE, Task, plan
 from coordinator.surfaces.demo.review import objection_to_file
+from coordinator.surfaces.demo.reviewer import Reviewer
+from coordinator.surfaces.demo.stage import HasRead
+from coordinator.surfaces.demo.submissions import SUBMISSIONS, Submission
 from coordinator.surfaces.demo.workspace import read_workspace
+from coordinator.testing import ManualClock, memory_coordinator
+from events.jobs import JobAccepted
+from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
+from events.union import AnyEvent
 
 ROOT = Path(__file__).parents[1]
 TIMEOUT_S = 60
@@ -54,6 +63,9 @@ class Run(NamedTuple):
     def of(self, job: str) -> list[LogEntry]:
         return [entry for entry in self.log if entry.stream == f"job/{job}"]
 
+    def of_reader(self) -> list[LogEntry]:
+        return [entry for entry in self.log if entry.stream == "reader/submissions/reviewer"]
+
     def worker(self, type_: str) -> tuple[str, str, int]:
         """Worker, job and process of one of the two misfortunes, as the driver told of them: SIGSTOP or SIGKILL."""
         found = re.search(rf"(worker-\d) \(process (\d+)\) holds (\S+): .*{type_}", self.err)
@@ -78,6 +90,12 @@ def command(*arguments: str | Path) -> list[str]:
 
 def pid(entry: LogEntry) -> int:
     return int((entry.origin or "").split("/")[-2])
+
+
+def number(entry: LogEntry, field: str) -> int:
+    found = entry.body[field]
+    assert isinstance(found, int)
+    return found
 
 
 async def log_of(database: Path) -> list[LogEntry]:
@@ -167,6 +185,132 @@ def test_the_submit_whose_answer_was_lost_had_one_effect(run: Run) -> None:
 
     assert [entry.type for entry in receipts] == ["job.submitted"]
     assert Counter(entry.type for entry in run.log if entry.stream == receipts[0].stream)["job.submitted"] == 1
+
+
+def test_the_killed_reviewer_was_started_anew_and_handed_the_page_again(run: Run) -> None:
+    killed = re.search(
+        r"reviewer \(process (\d+)\) has read messages 1 to (\d+) and acknowledged none.*SIGKILL", run.err
+    )
+    assert killed is not None, run.err
+    process, last = int(killed[1]), int(killed[2])
+
+    story = run.of_reader()
+
+    opened, delivered, reopened, again = story[:4]
+    assert [entry.type for entry in story[:4]] == ["reader.opened", "messages.delivered"] * 2
+    assert (pid(opened), pid(delivered), delivered.body["last"]) == (process, process, last)
+    assert pid(reopened) == pid(again) != process
+    assert (reopened.body["session"], reopened.body["acknowledged"]) == (2, 0)
+    assert again.body["first"] == 1
+    assert number(again, "last") >= last >= 2
+
+
+def test_the_killed_reviewer_left_a_page_half_reviewed_and_its_successor_reviewed_the_rest(run: Run) -> None:
+    _, delivered = run.of_reader()[:2]
+    page = {
+        f"job/{entry.body['under']}"
+        for entry in run.log
+        if entry.type == "message.sent" and number(entry, "number") <= number(delivered, "last")
+    }
+
+    reviews = [entry for entry in run.log if entry.type == "job.accepted" and entry.stream in page]
+
+    assert Counter(pid(entry) == pid(delivered) for entry in reviews) == {True: 1, False: len(page) - 1}
+
+
+def test_every_message_of_the_topic_is_acknowledged_at_the_end(run: Run) -> None:
+    sent = [entry for entry in run.log if entry.type == "message.sent"]
+
+    acknowledged = [entry.body["number"] for entry in run.log if entry.type == "messages.acknowledged"]
+
+    assert acknowledged[-1] == len(sent) == 13  # one of each job, and that nothing more will come
+    assert sent[-1].actor == "planner"
+
+
+def test_the_timeline_tells_of_the_page_that_was_handed_out_twice(run: Run) -> None:
+    told = [line["sentence"] for line in run.out["story"] if line["subject"] == "reader/submissions/reviewer"]
+
+    assert [re.sub(r"to \d+|message [1-9]\d*", "…", sentence) for sentence in told] == [
+        *("opened session 1, behind message 0", "was handed messages 1 …"),
+        *("opened session 2, behind message 0", "was handed messages 1 …", "acknowledged up to …"),
+    ]
+
+
+async def test_a_message_whose_worker_died_before_it_submitted_holds_up_no_review(tmp_path: Path) -> None:
+    clock = ManualClock()
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("class A: pass\n")
+
+    async def work(worker: Agent, *, dies: bool = False) -> Claim:
+        claim = await worker.claim_next()
+        assert claim is not None
+        await claim.send(SUBMISSIONS, Submission(claim.job.id))
+        if not dies:
+            await claim.submit(PieceIndex({claim.job.id: index_file(tmp_path / claim.job.id)}))
+        return claim
+
+    async with asyncio.timeout(15), memory_coordinator(clock) as coordinator, asyncio.TaskGroup() as group:
+        ada, bob = coordinator.agent("ada"), coordinator.agent("bob")
+        for name in ("a.py", "b.py"):
+            await ada.add_job(name, Task(files=[name]), priority=-ord(name[0]))
+        reviewer = Reviewer(coordinator.agent("reviewer"), coordinator, tmp_path, tmp_path / "work.db")
+        lost = await work(ada, dies=True)
+        clock.advance(lost.lease_s + 1)
+        claim = await bob.claim("b.py", version=1)
+
+        group.create_task(reviewer.review_all())
+        await claim.send(SUBMISSIONS, Submission("b.py"))
+        await claim.submit(PieceIndex({"b.py": index_file(tmp_path / "b.py")}))
+        await coordinator.wait_for_job("b.py")
+        held_up = (await coordinator.job("a.py")).state
+        await work(bob)
+        await coordinator.wait_for_job("a.py")
+        await ada.send(SUBMISSIONS, Submission())
+
+    assert (lost.job.id, held_up) == ("a.py", "ready")
+
+
+@pytest.mark.parametrize(
+    ("without", "problem"),
+    [
+        (lambda event: isinstance(event, MessageSent) and event.number == 3, "no message was sent of attempt"),
+        (lambda event: isinstance(event, JobAccepted) and event.job == MERGE, "index/all was reviewed 0 times"),
+    ],
+    ids=["message", "review"],
+)
+def test_a_submission_without_its_message_or_its_review_is_found(
+    run: Run, without: Callable[[AnyEvent], bool], problem: str
+) -> None:
+    log = read_workspace(run.database).envelopes
+    assert reviewed_once(log) == "12 of 12"
+
+    with pytest.raises(NotSo, match=problem):
+        reviewed_once([envelope for envelope in log if not without(envelope.event)])
+
+
+@pytest.mark.parametrize(
+    ("without", "problem"),
+    [
+        (lambda event: isinstance(event, MessagesDelivered) and event.session == 2, "was handed 0 of 13 messages"),
+        (lambda event: isinstance(event, ReaderOpened) and event.session == 2, "1 sessions were opened"),
+        (lambda event: isinstance(event, MessagesAcknowledged) and event.number == 13, "were acknowledged"),
+    ],
+    ids=["delivered", "opened", "acknowledged"],
+)
+def test_a_page_that_was_not_handed_out_again_is_found(
+    run: Run, without: Callable[[AnyEvent], bool], problem: str
+) -> None:
+    log = read_workspace(run.database).envelopes
+    _, delivered, reopened = run.of_reader()[:3]
+    interrupted = Interrupted(
+        pid=pid(delivered),
+        read=HasRead(first=1, last=number(delivered, "last")),
+        restarted_as=pid(reopened),
+    )
+    assert handed_out_again(interrupted, log).endswith("all 13 acknowledged")
+
+    with pytest.raises(NotSo, match=problem):
+        handed_out_again(interrupted, [envelope for envelope in log if not without(envelope.event)])
 
 
 def test_the_merged_index_names_what_the_files_define(run: Run) -> None:

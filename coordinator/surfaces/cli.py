@@ -63,11 +63,12 @@ def demo(
 ) -> None:
     """Let real processes index the Python files in FOLDER, one job for each package or module.
 
-    Every worker claims a job, reads its files and submits what they define; a reviewer reads the files again and
-    accepts. On the way one worker is stopped until its lease has lapsed and somebody else has its job, another is
-    killed, and one loses an answer and asks again. At the end the log has to tell of every job accepted exactly once,
-    of the late worker refused, and fold into the same rows; the merged index has to be the one that a single process
-    builds. Exit status 0 only if all of that held.
+    Every worker claims a job, reads its files and submits what they define; a reviewer hears of it by a topic, reads
+    the files again and accepts. On the way one worker is stopped until its lease has lapsed and somebody else has its
+    job, another is killed, one loses an answer and asks again, and the reviewer is killed before it acknowledges what
+    it has read. At the end the log has to tell of every job accepted exactly once, of the late worker refused and the
+    page handed out again, and fold into the same rows; the merged index has to be the one that a single process builds.
+    Exit status 0 only if all of that held.
 
     FOLDER is the standard library of the running Python if none is named, without its regression tests (test/).
     Folders called site-packages, dist-packages or __pycache__ are left out everywhere, and so are hidden ones. Nothing

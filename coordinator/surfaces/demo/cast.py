@@ -95,8 +95,8 @@ class Cast:
     async def worker(self, name: str, lease_s: float, *flags: str) -> Player:
         return await self._start(name, "worker", "--name", name, "--lease", str(lease_s), *flags)
 
-    async def reviewer(self) -> Player:
-        return await self._start("reviewer", "reviewer")
+    async def reviewer(self, *flags: str) -> Player:
+        return await self._start("reviewer", "reviewer", *flags)
 
     async def _start(self, name: str, module: str, *arguments: str) -> Player:
         """A new interpreter that finds what this one finds, and ignores what lies in the working folder.

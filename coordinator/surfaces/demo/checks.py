@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from coordinator.surfaces.demo.drive import Mishap, Played
+from coordinator.surfaces.demo.drive import Interrupted, Mishap, Played
 from coordinator.surfaces.demo.index import PieceIndex
 from coordinator.surfaces.demo.merged import Artifact, artifact_path, count, encode, merge
 from coordinator.surfaces.demo.plan import MERGE, Plan
@@ -19,6 +19,7 @@ from coordinator.surfaces.demo.workspace import Workspace
 from events.commands import CommandRefused
 from events.envelope import Envelope
 from events.jobs import JobAccepted, JobClaimed, JobEvent, JobFailed, JobLapsed, JobRejected, JobSubmitted
+from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
 
 E = TypeVar("E")
 
@@ -44,6 +45,8 @@ def check_all(plan: Plan, played: Played, workspace: Workspace, database: Path) 
         "the killed worker's job done by another": lambda: killed_and_replaced(played.killed, log),
         "the killed worker, started anew, goes on": lambda: went_on(played.killed, log),
         "a lost answer asked for again, one effect": lambda: one_effect(played, log),
+        "the killed reviewer's page handed out again": lambda: handed_out_again(played.interrupted, log),
+        "every submission sent to the reviewer, reviewed exactly once": lambda: reviewed_once(log),
         "chain of digests": lambda: chain_holds(workspace),
         "replay": lambda: replays(workspace),
     }
@@ -138,6 +141,39 @@ def one_effect(played: Played, log: Sequence[Envelope]) -> str:
     return f"{actor}'s submit of {said.job}, at position {said.first} both times"
 
 
+def handed_out_again(interrupted: Interrupted, log: Sequence[Envelope]) -> str:
+    """What the killed reviewer had read came to its successor, and at the end everything was acknowledged."""
+    read = interrupted.read
+    sessions = {event.session: (event, _pid(envelope)) for envelope, event in _all(log, ReaderOpened)}
+    if {session: pid for session, (_, pid) in sessions.items()} != {1: interrupted.pid, 2: interrupted.restarted_as}:
+        raise NotSo(f"{len(sessions)} sessions were opened: {[pid for _, pid in sessions.values()]}")
+    pages = [(event.session, event.first, event.last) for _, event in _all(log, MessagesDelivered)]
+    if pages[0] != (1, read.first, read.last) or [session for session, _, _ in pages].count(1) != 1:
+        raise NotSo(f"process {interrupted.pid} said that it has read {read.first} to {read.last}; the log has {pages}")
+    kept = [(event.session, event.number) for _, event in _all(log, MessagesAcknowledged)]
+    again = [number for session, first, last in pages if session == 2 for number in range(first, last + 1)]
+    sent = [event.number for _, event in _all(log, MessageSent)]
+    if sessions[2][0].acknowledged != 0 or again != sent:
+        raise NotSo(f"process {interrupted.restarted_as} was handed {len(again)} of {len(sent)} messages")
+    if not kept or kept[-1] != (2, sent[-1]) or any(session == 1 for session, _ in kept):
+        raise NotSo(f"of {len(sent)} messages, those up to {kept[-1:]} were acknowledged")
+    before = sum(1 for envelope, _ in _reviews(log) if _pid(envelope) == interrupted.pid)
+    return f"messages {read.first} to {read.last}, of which it had reviewed {before}, and all {len(sent)} acknowledged"
+
+
+def reviewed_once(log: Sequence[Envelope]) -> str:
+    """Although messages were handed out twice: each attempt that was submitted has its message, and one review."""
+    submitted = [(event.job, event.attempt) for _, event in _all(log, JobSubmitted)]
+    sent = {(event.under, event.under_attempt) for _, event in _all(log, MessageSent)}
+    reviews = Counter((event.job, event.attempt) for _, event in _reviews(log))
+    for job, attempt in submitted:
+        if (job, attempt) not in sent:
+            raise NotSo(f"no message was sent of attempt {attempt} at {job}")
+        if reviews[job, attempt] != 1:
+            raise NotSo(f"attempt {attempt} at {job} was reviewed {reviews[job, attempt]} times")
+    return f"{len(submitted):,} of {len(submitted):,}"
+
+
 def chain_holds(workspace: Workspace) -> str:
     if workspace.broken_at is not None:
         raise NotSo(f"broken at position {workspace.broken_at}")
@@ -171,6 +207,11 @@ def _all(log: Sequence[Envelope], type_: type[E]) -> Iterator[tuple[Envelope, E]
     for envelope in log:
         if isinstance(envelope.event, type_):
             yield envelope, envelope.event
+
+
+def _reviews(log: Sequence[Envelope]) -> Iterator[tuple[Envelope, JobAccepted | JobRejected]]:
+    yield from _all(log, JobAccepted)
+    yield from _all(log, JobRejected)
 
 
 def _versions(job: str, log: Sequence[Envelope], *, until: int) -> Iterator[int]:

@@ -4,7 +4,8 @@
     SIGSTOP to this one, SIGKILL to that one; both leases lapse
     two others take the two jobs over, the killed one is started anew and claims a third
     SIGCONT: the late worker submits, and is refused
-    everybody goes on until all is done
+    everybody goes on; SIGKILL to the reviewer, which has read a page and not acknowledged it
+    the reviewer is started anew, is handed the page again, and goes on until all is done
 
 Each step waits for the one before it, by cue or by the log, so nothing depends on how fast the machine is.
 """
@@ -24,14 +25,15 @@ from coordinator.surfaces.demo.index import index_file
 from coordinator.surfaces.demo.merged import MergedIndex
 from coordinator.surfaces.demo.plan import MERGE, Piece, Plan, Task
 from coordinator.surfaces.demo.progress import Progress
-from coordinator.surfaces.demo.stage import AskedTwice, CameLate, Holds
+from coordinator.surfaces.demo.stage import AskedTwice, CameLate, HasRead, Holds
+from coordinator.surfaces.demo.submissions import SUBMISSIONS, Submission
 from coordinator.surfaces.demo.worker import BUSY_TIMEOUT_S
 
 _SHORT_LEASE_S = 2
 _LEASE_S = 20
 _LAPSE_S = 60
 _DEADLINE_S = 900
-_LOOK_S = 0.1
+_UNREAD = 2  # messages that wait when the reviewer begins
 _TOGETHER = 256
 _HIGHEST = 30_000
 
@@ -53,11 +55,21 @@ class Mishap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """A page that the reviewer was handed, and did not come to acknowledge: the process, and the one that followed."""
+
+    pid: int
+    read: HasRead
+    restarted_as: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
     """What the driver knows of a finished run; the rest is in the log."""
 
     stalled: Mishap
     killed: Mishap
+    interrupted: Interrupted
     asked_twice: AskedTwice
     asked_twice_by: str
     alone: MergedIndex
@@ -109,15 +121,16 @@ class Driver:
         self._coordinator = coordinator
         self._cast = company
         self._group = group
+        self._to_review = asyncio.Event()
 
     async def play(self) -> Played:
         begun = time.monotonic()
         (first, staller, victim, fourth, *rest), reviewer = await self._start()
-        await self._add_jobs(self._coordinator.agent("planner"))
+        planner = self._coordinator.agent("planner")
+        await self._add_jobs(planner)
         self._progress.begin(len(self._plan.pieces) + 1)
         following = self._group.create_task(self._follow())
         alone = self._group.create_task(self._index_alone())
-        reviewer.cue()
 
         killed, stalled = await self._lose_two(victim, staller)
         self._progress.say(f"starting {victim.name} anew; waiting until both leases have lapsed")
@@ -137,8 +150,11 @@ class Driver:
             player.cue()  # and to go on
         asked_twice = await fourth.hear(AskedTwice)
         self._progress.say(f"{fourth} lost the answer to its submit, and repeated it with the same receipt")
-        for player in (first, staller, restarted, fourth, reviewer, *rest):
+        interrupted, successor = await self._interrupt(reviewer)
+        for player in (first, staller, restarted, fourth, *rest):
             await player.ended()
+        await planner.send(SUBMISSIONS, Submission(), receipt=receipt_for("demo", SUBMISSIONS, "over"))
+        await successor.ended()
         seconds = time.monotonic() - begun
         self._progress.say("all processes have ended; reading the log")
         index = await alone
@@ -146,6 +162,7 @@ class Driver:
         return Played(
             stalled=Mishap(worker=staller.name, pid=staller.pid, held=stalled, came_late=came_late),
             killed=Mishap(worker=victim.name, pid=victim.pid, held=killed, restarted_as=restarted.pid),
+            interrupted=interrupted,
             asked_twice=asked_twice,
             asked_twice_by=fourth.name,
             alone=index,
@@ -153,7 +170,7 @@ class Driver:
         )
 
     async def _start(self) -> tuple[list[Player], Player]:
-        reviewer = await self._enter(self._cast.reviewer())
+        reviewer = await self._enter(self._cast.reviewer("--pauses"))
         workers: list[Player] = []
         for number in range(1, self._workers + 1):
             lease_s = _SHORT_LEASE_S if number == 3 else _LEASE_S
@@ -215,6 +232,21 @@ class Driver:
         )
         return said
 
+    async def _interrupt(self, reviewer: Player) -> tuple[Interrupted, Player]:
+        """Kill the reviewer when it has looked at the first of several submissions, and start it anew."""
+        await self._to_review.wait()
+        reviewer.cue()
+        read = await reviewer.hear(HasRead)
+        reviewer.kill()
+        await reviewer.ended()
+        read_up_to = f"has read messages {read.first} to {read.last} and acknowledged none"
+        self._progress.say(f"{reviewer} {read_up_to}: killed (SIGKILL)")
+        successor = await self._enter(self._cast.reviewer())
+        await self._cast.ready(successor)
+        self._progress.say(f"{successor} goes on behind what was acknowledged")
+        successor.cue()
+        return Interrupted(pid=reviewer.pid, read=read, restarted_as=successor.pid), successor
+
     def _tell_claim(self, player: Player, held: Holds) -> None:
         self._progress.say(f"{player} holds {held.job}, attempt {held.attempt}")
 
@@ -225,13 +257,18 @@ class Driver:
         return player
 
     async def _follow(self) -> None:
-        position = accepted = 0
-        while True:
-            async for entry in self._coordinator.log(after=position):
-                position = entry.position
-                accepted += entry.type == "job.accepted"
-            self._progress.accepted(accepted)
-            await asyncio.sleep(_LOOK_S)
+        sent = accepted = 0
+        async for entry in self._coordinator.follow():
+            match entry.type:
+                case "message.sent":
+                    sent += 1
+                    if sent == _UNREAD:
+                        self._to_review.set()
+                case "job.accepted":
+                    accepted += 1
+                    self._progress.accepted(accepted)
+                case _:
+                    pass
 
     async def _index_alone(self) -> MergedIndex:
         """The same index, built in this process alone. Between files the driver does what it has to."""

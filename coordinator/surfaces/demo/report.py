@@ -14,6 +14,7 @@ from coordinator.surfaces.demo.workspace import Workspace
 from coordinator.surfaces.sentences import Line, timeline
 from events.envelope import Envelope
 from events.jobs import JobAdded, JobRenewed
+from events.messages import MessagesAcknowledged, ReaderEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Report:
 
     Attributes:
         database: where it was kept; None if it was removed.
-        story: the timeline of the two jobs that changed hands.
+        story: the timeline of the two jobs that changed hands, and of the page that was handed out twice.
     """
 
     folder: str
@@ -52,6 +53,7 @@ def report(plan: Plan, workers: int, played: Played, workspace: Workspace, check
         for envelope in workspace.envelopes
         if envelope.event.stream in changed_hands and not isinstance(envelope.event, JobAdded | JobRenewed)
     ]
+    story = sorted([*story, *_handed_out_twice(workspace)], key=lambda envelope: envelope.position)
     return Report(
         folder=printable(plan.folder),
         workers=workers,
@@ -85,7 +87,7 @@ def _paragraphs(report: Report) -> Iterator[str]:
         named = ", ".join(map(repr, report.unusable[:5]))
         yield f"not readable, or named so that they cannot be reserved: {len(report.unusable)}, such as {named}"
     yield ""
-    yield "The two jobs that changed hands, as the log tells it:"
+    yield "The two jobs that changed hands, and the page that was handed out twice, as the log tells it:"
     yield ""
     yield from _table(report.story)
     yield ""
@@ -108,6 +110,15 @@ def _table(lines: list[Line]) -> Iterator[str]:
     places, _, actors, subjects, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
     for place, at, actor, subject, sentence in rows:
         yield f"  {place:>{places}}  {at}  {actor:<{actors}}  {subject:<{subjects}}  {sentence}"
+
+
+def _handed_out_twice(workspace: Workspace) -> Iterator[Envelope]:
+    """What became of the reader, up to the first page that was acknowledged."""
+    for envelope in workspace.envelopes:
+        if isinstance(envelope.event, ReaderEvent):
+            yield envelope
+        if isinstance(envelope.event, MessagesAcknowledged):
+            return
 
 
 def _begins_a_command(envelope: Envelope) -> bool:

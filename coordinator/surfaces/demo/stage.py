@@ -52,7 +52,14 @@ class AskedTwice(msgspec.Struct, frozen=True, tag="asked_twice"):
     outcomes: list[str]
 
 
-Said = Ready | Holds | CameLate | AskedTwice
+class HasRead(msgspec.Struct, frozen=True, tag="has_read"):
+    """The reviewer was handed the messages from `first` to `last`, and has looked at what the first one names."""
+
+    first: int
+    last: int
+
+
+Said = Ready | Holds | CameLate | AskedTwice | HasRead
 
 _encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Said).decode

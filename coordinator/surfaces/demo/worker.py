@@ -15,6 +15,7 @@ from coordinator.surfaces.demo.index import PieceIndex, index_files
 from coordinator.surfaces.demo.merged import Artifact, merge, write
 from coordinator.surfaces.demo.plan import Task
 from coordinator.surfaces.demo.stage import AskedTwice, CameLate, Holds, Ready, Stage, entered, perform
+from coordinator.surfaces.demo.submissions import SUBMISSIONS, Submission
 
 EVERY_JOB = 1_000_000
 BUSY_TIMEOUT_S = 30
@@ -38,6 +39,7 @@ class Worker:
                         self.stage.say(Holds(claim.job.id, claim.attempt))
                         await self.stage.cue()
                     result = await self.result_of(claim)
+                    await claim.send(SUBMISSIONS, Submission(claim.job.id))
                     if unanswered is None:
                         await claim.submit(result)
                     else:
@@ -71,6 +73,7 @@ class Worker:
         except ClaimLost as lost:
             self.stage.say(CameLate(claim.job.id, version, lost.code, lost.position))
         else:
+            await self.agent.send(SUBMISSIONS, Submission(claim.job.id))  # then at least the demo comes to its end
             self.stage.say(CameLate(claim.job.id, version))
 
 
