@@ -295,6 +295,7 @@ class NotDelivered(Refused):
     """A message that was not handed out to the reader can neither be acknowledged nor skipped."""
 
     code = "not_delivered"
+    hint = "acknowledge pages as they were handed out"
 
     def __init__(self, topic: str, reader: str, *, number: int, delivered: int) -> None:
         message = f"reader {reader!r} of {topic!r} was handed messages up to {delivered}, not {number}"
