@@ -19,7 +19,7 @@ BENCH := $(VENV)/installed-bench
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
-demo: $(CLI) ## five processes index the standard library; one of them stalls and is locked out
+demo: $(CLI) ## processes index the standard library; one stalls and is locked out, two are killed
 	@$(VENV)/bin/coordinator demo $(ARGS)
 
 test: $(DEV) ## the tests
