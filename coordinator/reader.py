@@ -67,8 +67,12 @@ class Reader:
     async def __aenter__(self) -> Reader:
         command = OpenReader(topic=self._topic, reader=self._name)
         outcome = await self._session.ask(self._actor, command, self._receipt, self._context)
-        self._opened = expect(SessionOpened, outcome.answer)
-        self._cursor = self._acknowledged = self._opened.acknowledged
+        opened = expect(SessionOpened, outcome.answer)
+        acknowledged = opened.acknowledged
+        if outcome.repeated:  # the session was opened earlier, and may have acknowledged more since
+            acknowledged = await self._session.see(lambda seen: seen.acknowledged(self._topic, self._name))
+        self._cursor = self._acknowledged = acknowledged
+        self._opened = opened
         return self
 
     async def __aexit__(

@@ -17,7 +17,7 @@ from events.messages import reader_stream
 from events.union import AnyEvent
 from projections.jobs import SETTLED, JobRow, State
 from projections.leases import falls_due
-from projections.readers import readers_range
+from projections.readers import reader_key, readers_range
 from projections.reservations import ReservationRow
 
 
@@ -69,6 +69,11 @@ class Seen:
         """Number of the last message of a topic; 0 if there is none."""
         row = self.views.topics.get(topic)
         return 0 if row is None else row.last
+
+    def acknowledged(self, topic: str, reader: str) -> int:
+        """Number of the last message that the reader has acknowledged; 0 if there is none."""
+        row = self.views.readers.get(reader_key(topic, reader))
+        return 0 if row is None else row.acknowledged
 
     def readers(self, topic: str) -> list[ReaderPositions]:
         """Where the readers of a topic stand, by name."""
