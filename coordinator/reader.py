@@ -154,7 +154,8 @@ class Reader:
     def _number(self, page: Sequence[Message] | int) -> int:
         if isinstance(page, int):
             return limits.whole("page", page, 0, limits.INTEGER_MAX)
-        if not isinstance(page, Sequence) or not all(isinstance(message, Message) for message in page):  # pyright: ignore[reportUnnecessaryIsInstance]
+        listed = isinstance(page, Sequence) and not isinstance(page, str | bytes)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not listed or not all(isinstance(message, Message) for message in page):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput("page", "must be a page as `read` gave it, or a number")
         if any(message.topic != self._topic for message in page):
             raise InvalidInput("page", f"is of another topic than {self._topic!r}")

@@ -8,16 +8,28 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
-from coordinator import Agent, BadPath, Claim, Coordinator, CoordinatorError, InvalidInput, JobRef, receipt_for
+from coordinator import (
+    Agent,
+    BadPath,
+    Claim,
+    Coordinator,
+    CoordinatorError,
+    InvalidInput,
+    JobRef,
+    Message,
+    Reader,
+    receipt_for,
+)
 from coordinator.testing import memory_coordinator
 from tests.public.support import Records, claimed, entries
 
@@ -31,6 +43,11 @@ def nested(depth: int) -> dict[str, Any]:
     for _ in range(depth - 1):
         value = {"in": value}
     return value
+
+
+def message(topic: str) -> Message:
+    sent = datetime.fromtimestamp(0, UTC)
+    return Message(topic=topic, number=1, sender="ada", at=sent, position=1, _body=Raw(b"{}"))
 
 
 NOT_TEXT = {"None": None, "int": 7, "bytes": b"ada", "list": ["ada"], "type": str}
@@ -151,6 +168,23 @@ JOB = {
     "made of an odd id": JobRef(id="a\0", state="ready", version=1, position=1),
     "made of no id": JobRef(id=7, state="ready", version=1, position=1),  # type: ignore[arg-type]
 }
+LIMIT = {**WHOLE, "zero": 0, "negative": -1, "too many": 1_001}
+PAGE = {
+    "None": None,
+    "float": 1.0,
+    "bool": True,
+    "negative": -1,
+    "huge": HUGE,
+    "65 bits": 2**63,
+    "empty str": "",
+    "str": "1",
+    "no bytes": b"",
+    "numbers": [1, 2],
+    "set": set[int](),
+    "mapping": dict[int, int](),
+    "of another topic": (message("other"),),
+    "with something else in it": (message("builds"), None),
+}
 
 
 @dataclass
@@ -161,6 +195,7 @@ class Handles:
     ada: Agent
     claim: Claim
     job: JobRef
+    reader: Reader
 
 
 def without(kind: dict[str, Any], *words: str) -> dict[str, Any]:
@@ -217,6 +252,23 @@ FIELDS: dict[str, tuple[Callable[..., Any], dict[str, dict[str, Any]]]] = {
             "on_cancel": CHOICE,
         },
     ),
+    "Agent.send": (
+        lambda h, **a: h.ada.send(**{"topic": "builds", "body": {}, **a}),
+        {"topic": NAME, "body": PAYLOAD, **WRITE},
+    ),
+    "Claim.send": (
+        lambda h, **a: h.claim.send(**{"topic": "builds", "body": {}, **a}),
+        {"topic": NAME, "body": PAYLOAD, **WRITE},
+    ),
+    "Agent.reader": (
+        lambda h, **a: h.ada.reader(**{"topic": "builds", **a}),
+        {"topic": NAME, "name": without(NAME), **WRITE},
+    ),
+    "Reader.read": (lambda h, **a: h.reader.read(**a), {"limit": LIMIT, **WRITE}),
+    "Reader.pages": (lambda h, **a: h.reader.pages(**a), {"limit": LIMIT}),
+    "Reader.acknowledge": (lambda h, **a: h.reader.acknowledge(**{"page": 1, **a}), {"page": PAGE, **WRITE}),
+    "Coordinator.topics": (lambda h: h.coordinator.topics(), {}),
+    "Coordinator.readers": (lambda h, **a: h.coordinator.readers(**a), {"topic": NAME}),
     "Coordinator.agent": (lambda h, **a: h.coordinator.agent(**a), {"name": NAME}),
     "Coordinator.job": (lambda h, **a: h.coordinator.job(**a), {"job": NAME}),
     "Coordinator.jobs": (
@@ -286,8 +338,9 @@ def arguments() -> list[Any]:
 
 
 @pytest.fixture
-async def handles(coordinator: Coordinator, ada: Agent) -> Handles:
-    return Handles(coordinator, ada, await claimed(ada), await ada.add_job("other"))
+async def handles(coordinator: Coordinator, ada: Agent) -> AsyncIterator[Handles]:
+    async with ada.reader("builds") as reader:
+        yield Handles(coordinator, ada, await claimed(ada), await ada.add_job("other"), reader)
 
 
 @pytest.mark.parametrize(("call", "name", "kind"), arguments())
@@ -326,7 +379,7 @@ async def judge(call: Callable[..., Any], handles: Handles, name: str, value: An
 def test_every_method_that_takes_something_is_in_the_table():
     public = {
         f"{kind.__name__}.{name}"
-        for kind in (Agent, Claim, Coordinator)
+        for kind in (Agent, Claim, Reader, Coordinator)
         for name in dir(kind)
         if not name.startswith("_") and callable(getattr(kind, name))
     }
