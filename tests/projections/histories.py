@@ -15,7 +15,9 @@ from coordinator.refusals import Refused
 from coordinator.tokens import Nonce
 from coordinator.views import Views
 from events.envelope import Envelope
+from events.messages import reader_stream
 from events.union import AnyEvent
+from projections.readers import ReaderRow, reader_key
 from tests.decisions import given as ask
 from tests.decisions.given import NOW, nothing_stored
 
@@ -31,10 +33,19 @@ _reviews = st.sampled_from(["other", "anyone", "none"])
 _others = st.sets(_jobs, max_size=2).map(sorted).map(tuple)
 
 _attempts = (
-    "claim claim claim next next submit submit submit submit accept accept accept reopen reopen reserve reserve "
-    "renew note fail release wait reject revoke cancel revise add"
+    "claim claim claim next next submit submit submit submit accept accept accept accept reopen reopen reopen reserve "
+    "renew note fail release wait reject reject revoke cancel revise add"
 )
-ATTEMPTED = st.tuples(st.sampled_from(_attempts.split()), _jobs, _actors, _paths, _others, _reviews, st.integers(1, 3))
+ATTEMPTED = st.tuples(
+    st.sampled_from(_attempts.split()),
+    _jobs,
+    _actors,
+    _paths,
+    _others,
+    _reviews,
+    st.integers(1, 3),
+    st.sampled_from(["", "", "send", "open", "read", "acknowledge"]),
+)
 
 
 class History:
@@ -44,17 +55,24 @@ class History:
         self.envelopes: list[Envelope] = []
         self._views = Views(nothing_stored())
         self._now = NOW
-        self._tokens: dict[str, tuple[str, str]] = {}  # job -> holder and digest of the newest claim
+        self._tokens: dict[str, tuple[str, str]] = {}  # subject -> holder and digest of the newest claim or session
 
-    def attempt(self, what: str, job: str, actor: str, paths: Any, others: Any, review: str, number: int) -> None:
+    def attempt(
+        self, what: str, job: str, actor: str, paths: Any, others: Any, review: str, number: int, besides: str = ""
+    ) -> None:
+        """Something about a job and, besides, perhaps something about messages."""
         if what == "wait":
             self._now += number * ask.LEASE // 2
             for lease in due(self._views, self._now):
                 self._keep([lapse(lease, self._views)], None)
-            return
-        self._now += number
+        else:
+            self._ask(*self._command(what, job, actor, paths, others, review, number))
+        if besides:
+            self._ask(*self._about_messages(besides, min(job, "b"), actor, number))
+
+    def _ask(self, command: Any, actor: str) -> None:
+        self._now += 1
         digest = f"digest {len(self.envelopes)}"
-        command, actor = self._command(what, job, actor, paths, others, review, number)
         try:
             events = decide(command, self._views, Moment(actor, self._now, Nonce("nonce", digest)))
         except (Refused, LookDeeper):
@@ -66,7 +84,7 @@ class History:
     ) -> tuple[Any, str]:
         row = self._views.jobs.get(job)
         version = 0 if row is None else row.version
-        holder, digest = self._tokens.get(job, (actor, "none"))
+        holder, digest = self._tokens.get("job/" + job, (actor, "none"))
         match what:
             case "add":
                 given = {"paths": paths, "depends_on": others, "review": review, "max_attempts": number}
@@ -100,6 +118,23 @@ class History:
             case _:
                 return ask.commands.ReleaseJob(job=job, token_digest=digest), holder
 
+    def _about_messages(self, what: str, topic: str, actor: str, number: int) -> tuple[Any, str]:
+        """Each topic has one reader, which both actors open."""
+        reader: Any = {"topic": topic, "reader": "night"}
+        holder, digest = self._tokens.get(reader_stream(**reader), (actor, "none"))
+        row = self._views.readers.get(reader_key(**reader)) or ReaderRow(**reader)
+        match what:
+            case "send":
+                return ask.send(topic), actor
+            case "open":
+                return ask.open_reader(**reader), actor
+            case "read":
+                after = row.acknowledged if number == 1 else row.delivered
+                return ask.commands.ReadMessages(**reader, token_digest=digest, after=after, limit=number), holder
+            case _:
+                kept = min(row.acknowledged + number, row.delivered)
+                return ask.commands.AcknowledgeMessages(**reader, token_digest=digest, number=kept), holder
+
     def _keep(self, events: list[AnyEvent] | list[Any], actor: str | None) -> None:
         first = len(self.envelopes) + 1
         envelopes = [
@@ -110,7 +145,9 @@ class History:
         self.envelopes += envelopes
         for event in events:
             if isinstance(event, ask.jobs.JobClaimed):
-                self._tokens[event.job] = event.worker, event.token_digest
+                self._tokens[event.stream] = event.worker, event.token_digest
+            elif isinstance(event, ask.messages.ReaderOpened):
+                self._tokens[event.stream] = event.holder, event.token_digest
 
 
 def _played(attempts: list[tuple[Any, ...]]) -> list[Envelope]:

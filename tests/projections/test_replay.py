@@ -158,7 +158,7 @@ def test_the_histories_that_are_tried_hold_every_type_of_event() -> None:
     """Else the properties above would say little."""
     seen: set[type] = set()
 
-    @settings(deadline=None, max_examples=300, derandomize=True, database=None)
+    @settings(deadline=None, max_examples=600, derandomize=True, database=None)
     @given(history=HISTORIES)
     def look(history: list[Envelope]) -> None:
         seen.update(type(envelope.event) for envelope in history)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator import Claim, Log, LogEntry
-from tests.public.cancelling.row import Ask, Given, Row, claimed, ready, told
+from tests.public.cancelling.row import Ask, Given, Row, claimed, handed_out, ready, told
 from tests.public.cancelling.stepping import Ended
 from tests.public.cancelling.world import World
 
@@ -34,6 +34,11 @@ async def past_time(world: World) -> Any:
     return world.coordinator.at((await world.since())[-1].at)
 
 
+async def past_with_readers(world: World) -> Any:
+    await handed_out(world)
+    return world.coordinator.at((await world.another_command()).position)
+
+
 async def claimed_by_receipt(world: World) -> Claim:
     return await world.ada.claim(await ready(world), receipt=world.receipt)
 
@@ -57,6 +62,10 @@ READS = {
     "jobs in the past": read("Past.jobs", lambda w, past: past.jobs(), given=past),
     "jobs at a time": read("Past.jobs", lambda w, past: past.jobs(), given=past_time),
     "reservations in the past": read("Past.reservations", lambda w, past: past.reservations(), given=past),
+    "topics": read("Coordinator.topics", lambda w, _: w.coordinator.topics(), given=handed_out),
+    "readers": read("Coordinator.readers", lambda w, _: w.coordinator.readers(w.id), given=handed_out),
+    "topics in the past": read("Past.topics", lambda w, past: past.topics(), given=past_with_readers),
+    "readers in the past": read("Past.readers", lambda w, past: past.readers(w.id), given=past_with_readers),
     "wait for a job": read(
         "Coordinator.wait_for_job",
         lambda w, _: w.coordinator.wait_for_job(w.id),

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator import Claim, JobRef
+from coordinator import Claim, JobRef, Reader
 from tests.public.cancelling.stepping import Ended
 from tests.public.cancelling.world import World
 
@@ -74,3 +74,16 @@ async def accepted(world: World) -> JobRef:
 async def claimed_job(world: World) -> JobRef:
     await claimed(world)
     return await world.coordinator.job(world.id)
+
+
+async def reader(world: World) -> Reader:
+    """Of a topic with three messages."""
+    for number in range(1, 4):
+        await world.bob.send(world.id, {"n": number})
+    return await world.ada.reader(world.id).__aenter__()
+
+
+async def handed_out(world: World) -> Reader:
+    opened = await reader(world)
+    await opened.read()
+    return opened

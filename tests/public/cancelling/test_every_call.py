@@ -1,6 +1,6 @@
 """Every public call, cancelled at each of its steps in turn until it comes to its end, and left behind at each of them
-by a program that ends. What they are and what must hold afterwards is in `writes.py`, `claims.py`, `reads.py` and
-`lifetimes.py`; what a step is, in `stepping.py`.
+by a program that ends. What they are and what must hold afterwards is in `writes.py`, `claims.py`, `pages.py`,
+`reads.py` and `lifetimes.py`; what a step is, in `stepping.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from coordinator import Coordinator
 from coordinator.testing import ManualClock
 from tests.public.cancelling.claims import CLAIMS
 from tests.public.cancelling.lifetimes import BLOCKS, COPIES, LIFETIMES
+from tests.public.cancelling.pages import PAGES
 from tests.public.cancelling.public_coroutines import public_coroutines
 from tests.public.cancelling.reads import LOGS, READS
 from tests.public.cancelling.row import Row
@@ -39,7 +40,7 @@ from tests.public.support import PATIENCE_S
 
 MOST_STEPS = 60  # far more than any call takes
 
-ROWS: dict[str, Row] = {**WRITES, **CLAIMS, **READS, **LOGS, **BLOCKS, **LIFETIMES, **COPIES}
+ROWS: dict[str, Row] = {**WRITES, **CLAIMS, **PAGES, **READS, **LOGS, **BLOCKS, **LIFETIMES, **COPIES}
 
 LEFT = {name: row for name, row in ROWS.items() if name not in WRITES or name == "submit"}  # writes all wait alike
 

@@ -11,6 +11,7 @@ from tests.public.cancelling.row import (
     accepted,
     claimed,
     claimed_job,
+    handed_out,
     losing_the_answer,
     nothing,
     ready,
@@ -37,7 +38,12 @@ def write(covers: str, given: Given, event: str, ask: Ask) -> Row:
         assert recalled is None or told(recalled) == told(again)
         assert told(await world.ada.recall(world.receipt)) == told(again)
 
-    return Row(covers=[covers], given=given, ask=ask, afterwards=afterwards)
+    return Row(covers=covers.split(), given=given, ask=ask, afterwards=afterwards)
+
+
+async def opened(world: World) -> int:
+    async with world.ada.reader(world.id, receipt=world.receipt) as reader:
+        return reader.acknowledged
 
 
 WRITES = {
@@ -80,5 +86,18 @@ WRITES = {
     "release": write("Claim.release", claimed, "job.released", lambda w, claim: claim.release(receipt=w.receipt)),
     "add a job under a claim": write(
         "Claim.add_job", claimed, "job.added", lambda w, claim: claim.add_job(f"{w.id}-b", receipt=w.receipt)
+    ),
+    "send": write("Agent.send", nothing, "message.sent", lambda w, _: w.ada.send(w.id, {"n": 1}, receipt=w.receipt)),
+    "send under a claim": write(
+        "Claim.send", claimed, "message.sent", lambda w, claim: claim.send(w.id, {"n": 1}, receipt=w.receipt)
+    ),
+    "open a reader": write(
+        "Agent.reader Reader.__aenter__ Reader.__aexit__", nothing, "reader.opened", lambda w, _: opened(w)
+    ),
+    "acknowledge": write(
+        "Reader.acknowledge",
+        handed_out,
+        "messages.acknowledged",
+        lambda w, reader: reader.acknowledge(2, receipt=w.receipt),
     ),
 }
