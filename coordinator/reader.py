@@ -40,6 +40,7 @@ class Reader:
         self._name = name
         self._receipt = receipt
         self._context = context
+        self._entered = False
         self._opened: SessionOpened | None = None
         self._cursor = 0
         self._acknowledged = 0
@@ -56,7 +57,7 @@ class Reader:
 
     @property
     def delivered(self) -> int:
-        """Number of the last message that this session was handed."""
+        """Number of the last message that this session was handed, or has acknowledged."""
         return self._cursor
 
     @property
@@ -65,12 +66,19 @@ class Reader:
         return self._acknowledged
 
     async def __aenter__(self) -> Reader:
-        command = OpenReader(topic=self._topic, reader=self._name)
-        outcome = await self._session.ask(self._actor, command, self._receipt, self._context)
-        opened = expect(SessionOpened, outcome.answer)
-        acknowledged = opened.acknowledged
-        if outcome.repeated:  # the session was opened earlier, and may have acknowledged more since
-            acknowledged = await self._session.see(lambda seen: seen.acknowledged(self._topic, self._name))
+        if self._entered:
+            raise Closed("the reader is open already", hint="make another one for another session")
+        self._entered = True
+        try:
+            command = OpenReader(topic=self._topic, reader=self._name)
+            outcome = await self._session.ask(self._actor, command, self._receipt, self._context)
+            opened = expect(SessionOpened, outcome.answer)
+            acknowledged = opened.acknowledged
+            if outcome.repeated:  # the session was opened earlier, and may have acknowledged more since
+                acknowledged = await self._session.see(lambda seen: seen.acknowledged(self._topic, self._name))
+        except BaseException:
+            self._entered = False
+            raise
         self._cursor = self._acknowledged = acknowledged
         self._opened = opened
         return self
@@ -79,6 +87,7 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._opened = None
+        self._entered = False
 
     def __repr__(self) -> str:
         return f"<Reader {self._name!r} of {self._topic!r}, acknowledged {self._acknowledged}>"
@@ -103,7 +112,7 @@ class Reader:
             if outcome.answer is None:
                 return ()
             page = expect(PageDelivered, outcome.answer).messages
-            self._cursor = page[-1].number  # only now: a page that was lost on the way is handed out again
+            self._cursor = max(self._cursor, page[-1].number)  # only now: a page that was lost is handed out again
             return page
 
     def pages(self, limit: int = _LIMIT) -> Pages:
@@ -139,17 +148,22 @@ class Reader:
             )
             await self._session.ask(self._actor, command, receipt, context)
             self._acknowledged = max(self._acknowledged, number)
+            self._cursor = max(self._cursor, number)  # which an earlier session may have been handed
         return self._acknowledged
 
     async def _news(self) -> None:
         digest, stream = self._digest, reader_stream(self._topic, self._name)
 
         def look(seen: Seen) -> tuple[None] | frozenset[str]:
-            if seen.last_message(self._topic) > self._cursor or not seen.holds(stream, digest):
+            if seen.last_message(self._topic) > self._after(seen) or not seen.holds(stream, digest):
                 return (None,)
             return frozenset({topic_stream(self._topic), stream})
 
         await self._session.until(look)
+
+    def _after(self, seen: Seen) -> int:
+        """Behind which message the next page begins: what was acknowledged is not handed out again."""
+        return max(self._cursor, seen.acknowledged(self._topic, self._name))
 
     def _number(self, page: Sequence[Message] | int) -> int:
         if isinstance(page, int):

@@ -47,13 +47,14 @@ def read_messages(command: ReadMessages, views: Views, moment: Moment) -> list[A
     session, row = _held(command, views, moment)
     if command.after > row.delivered:
         raise NotDelivered(command.topic, command.reader, number=command.after, delivered=row.delivered)
+    after = max(command.after, row.acknowledged)  # a session that is asked for again begins where it once began
     topic = views.topics.get(command.topic)
-    last = 0 if topic is None else min(command.after + command.limit, topic.last)
-    if last <= command.after:
+    last = 0 if topic is None else min(after + command.limit, topic.last)
+    if last <= after:
         return []
     return [
         MessagesDelivered(
-            topic=command.topic, reader=command.reader, session=session.attempt, first=command.after + 1, last=last
+            topic=command.topic, reader=command.reader, session=session.attempt, first=after + 1, last=last
         )
     ]
 

@@ -156,7 +156,7 @@ def test_two_readers_of_one_topic_know_nothing_of_each_other(three_sent: Rules) 
 
 
 def test_no_two_readers_share_a_stream() -> None:
-    names = ["a", "a/b", "b", "b/c", "a%2Fb", "%", "a/"]
+    names = ["a", "a/b", "b", "b/c", "c", "a%2Fb", "%", "a/"]
 
     streams = {reader_stream(topic, reader) for topic in names for reader in names}
 
@@ -191,6 +191,14 @@ def test_a_page_that_was_lost_is_handed_out_again(three_sent: Rules) -> None:
 
     assert (event.first, event.last) == (1, 2)
     assert positions(three_sent.views) == (3, 0)
+
+
+def test_what_was_acknowledged_is_not_handed_out_again_whatever_the_cursor_says(three_sent: Rules) -> None:
+    three_sent.given(opened("builds", "bob"), delivered("builds", "bob", 1, 3), acknowledged("builds", "bob", 2))
+
+    event = decided(three_sent, read("builds", "bob", 0, limit=2))
+
+    assert (event.first, event.last) == (3, 3)
 
 
 def test_a_cursor_behind_what_was_handed_out_would_skip_messages(three_sent: Rules) -> None:

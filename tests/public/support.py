@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 import coordinator.execute
-from coordinator import Agent, Claim, CommandRecord, Coordinator, LogEntry
+from coordinator import Agent, Claim, CommandRecord, Coordinator, LogEntry, Message
 from coordinator.stores.turn import Turn
 
 T = TypeVar("T")
@@ -87,6 +87,18 @@ def turn_held(database: Path) -> Iterator[None]:
 async def claimed(agent: Agent, id: str = "parser", *, lease_s: float = 60, **job: Any) -> Claim:
     """A new job, claimed by who added it."""
     return await agent.claim(await agent.add_job(id, **job), lease_s=lease_s)
+
+
+async def send(agent: Agent, *numbers: int, topic: str = "builds") -> None:
+    """Messages that say which number they must have."""
+    sent = await asyncio.gather(*(agent.send(topic, {"n": number}) for number in numbers))
+    assert sent == list(numbers)
+
+
+def numbers(page: tuple[Message, ...]) -> list[int]:
+    """The numbers of a page, in which nothing is mixed up."""
+    assert [message.body for message in page] == [{"n": message.number} for message in page]
+    return [message.number for message in page]
 
 
 async def entries(coordinator: Coordinator, job: str | None = None, *types: str) -> list[LogEntry]:
