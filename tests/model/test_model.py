@@ -375,9 +375,9 @@ class OnSqlite(Machine):
             shutil.rmtree(self.folder)
 
 
-def _settings(examples: int) -> settings:
+def examples(number: int) -> settings:
     return settings(
-        max_examples=int(os.environ.get("MODEL_EXAMPLES", "0")) or examples,
+        max_examples=int(os.environ.get("MODEL_EXAMPLES", "0")) or number,
         stateful_step_count=50,
         deadline=None,
         print_blob=True,
@@ -386,7 +386,7 @@ def _settings(examples: int) -> settings:
 
 
 TestInMemory = InMemory.TestCase
-TestInMemory.settings = _settings(300)
+TestInMemory.settings = examples(300)
 
 TestOnSqlite = OnSqlite.TestCase
-TestOnSqlite.settings = _settings(40)
+TestOnSqlite.settings = examples(40)
