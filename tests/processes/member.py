@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from coordinator import Claim, CommandRecord, Coordinator
+from coordinator import Claim, CommandRecord, Coordinator, Message, Reader
 from coordinator.stores import checkpoint
 from coordinator.stores.turn import Turn
 from tests.processes.diary import Diary, do_job
@@ -33,6 +33,8 @@ class Member:
         self.coordinator: Coordinator | None = None
         self.actor = ""
         self.held: Claim | None = None
+        self.reader: Reader | None = None
+        self.page: tuple[Message, ...] = ()
         self.turn: Turn | None = None
         self.enough = False
 
@@ -104,6 +106,34 @@ class Member:
     async def claim_and_work_for_ever(self, **how: Any) -> None:
         await self.claim(**how)
         await self.work_for_ever()
+
+    async def send(self, topic: str, numbers: list[int]) -> list[int]:
+        return await asyncio.gather(*(self.agent.send(topic, {"n": number}) for number in numbers))
+
+    async def open_reader(self, topic: str, name: str) -> int:
+        self.reader = await self.agent.reader(topic, name).__aenter__()
+        return self.reader.acknowledged
+
+    async def read(self, limit: int = 100) -> list[Any]:
+        """The numbers that the messages of the page were sent with."""
+        assert self.reader is not None
+        self.page = await self.reader.read(limit)
+        return [message.body["n"] for message in self.page]
+
+    async def acknowledge(self) -> int:
+        """The page that was read last."""
+        assert self.reader is not None
+        return await self.reader.acknowledge(self.page)
+
+    async def keep_all(self, topic: str, name: str, last: int, diary: str) -> None:
+        """Write every message down and then acknowledge it, three at a time, to the last."""
+        kept = Diary(Path(diary))
+        async with self.agent.reader(topic, name) as reader:
+            while reader.acknowledged < last:
+                page = await reader.read(3)
+                for message in page:
+                    kept.note(str(message.number))
+                await reader.acknowledge(page)
 
     async def wait_for(self, job: str, *states: Any) -> dict[str, Any]:
         assert self.coordinator is not None
