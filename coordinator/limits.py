@@ -28,6 +28,7 @@ WAIT_MAX_S: Final = 86_400
 
 BATCH: Final = 256
 PAGE_MAX: Final = 1_000
+PAGE_BYTES: Final = 8 * 1024 * 1024
 PATH_BYTES: Final = 4_096
 PATHS_MAX: Final = 1_000
 DEPENDENCIES_MAX: Final = 10_000

@@ -98,7 +98,8 @@ class Reader:
         """The next page at once, perhaps empty. Moves `delivered`. A second call waits for the first.
 
         Args:
-            limit: so many messages at most, 1 to 1,000.
+            limit: so many messages at most, 1 to 1,000; fewer where the topic has bodies of more than 8 KiB, so that a
+                page never comes to more than 8 MiB.
 
         Raises:
             ReaderSuperseded: somebody opened this reader anew.
@@ -122,7 +123,7 @@ class Reader:
         `PageUnacknowledged`.
 
         Args:
-            limit: so many messages a page at most, 1 to 1,000.
+            limit: so many messages a page at most, 1 to 1,000; never more than 8 MiB, as in `read`.
         """
         return Pages(self, limits.whole("limit", limit, 1, limits.PAGE_MAX), self._news)
 

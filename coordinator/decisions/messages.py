@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator import limits
 from coordinator.commands import AcknowledgeMessages, OpenReader, ReadMessages, SendMessage, SessionCommand
 from coordinator.decisions.lookup import hold, hold_shown
 from coordinator.decisions.moment import Moment
@@ -11,6 +12,7 @@ from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent
 from events.union import AnyEvent
 from projections.leases import LeaseRow
 from projections.readers import ReaderRow, reader_key
+from projections.topics import TopicRow
 
 
 def send_message(command: SendMessage, views: Views, moment: Moment) -> list[AnyEvent]:
@@ -49,7 +51,7 @@ def read_messages(command: ReadMessages, views: Views, moment: Moment) -> list[A
         raise NotDelivered(command.topic, command.reader, number=command.after, delivered=row.delivered)
     after = max(command.after, row.acknowledged)  # a session that is asked for again begins where it once began
     topic = views.topics.get(command.topic)
-    last = 0 if topic is None else min(after + command.limit, topic.last)
+    last = 0 if topic is None else min(after + min(command.limit, _most(topic)), topic.last)
     if last <= after:
         return []
     return [
@@ -57,6 +59,11 @@ def read_messages(command: ReadMessages, views: Views, moment: Moment) -> list[A
             topic=command.topic, reader=command.reader, session=session.attempt, first=after + 1, last=last
         )
     ]
+
+
+def _most(topic: TopicRow) -> int:
+    """How many messages a page may hold, so that it stays small enough even if all are as large as the largest."""
+    return limits.PAGE_BYTES // max(topic.largest, 1)
 
 
 def acknowledge_messages(command: AcknowledgeMessages, views: Views, moment: Moment) -> list[AnyEvent]:

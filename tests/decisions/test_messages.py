@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator.commands import AnyCommand
+from coordinator.limits import PAGE_BYTES, PAYLOAD_BYTES
 from coordinator.views import Views
 from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened, reader_stream
 from projections.readers import ReaderRow, reader_key
@@ -175,6 +176,27 @@ def test_a_page_is_what_follows_the_cursor_up_to_its_limit(three_sent: Rules) ->
     assert isinstance(short, MessagesDelivered)
     assert (short.first, short.last, short.session) == (2, 2, 1)
     assert (whole.first, whole.last) == (2, 3)
+
+
+def test_a_page_never_comes_to_more_than_8_mib_even_if_all_messages_were_as_large_as_the_largest(rules: Rules) -> None:
+    rules.given(sent("builds", 1, body=b"x" * PAYLOAD_BYTES), *(sent("builds", number) for number in range(2, 101)))
+    rules.given(opened("builds", "bob"), delivered("builds", "bob", 1, 40))
+
+    first = decided(rules, read("builds", "bob", 0))
+    second = decided(rules, read("builds", "bob", 32))
+    short = decided(rules, read("builds", "bob", 0, limit=31))
+
+    assert PAGE_BYTES == 32 * PAYLOAD_BYTES == 8 * 1024 * 1024
+    assert (first.first, first.last) == (1, 32)
+    assert (second.first, second.last) == (33, 64)
+    assert (short.first, short.last) == (1, 31)
+
+
+def test_messages_of_8_kib_do_not_make_pages_shorter(rules: Rules) -> None:
+    rules.given(*(sent("builds", number, body=b"x" * 8 * 1024) for number in range(1, 1_002)))
+    rules.given(opened("builds", "bob"))
+
+    assert decided(rules, read("builds", "bob", 0, limit=1_000)).last == 1_000
 
 
 def test_an_empty_page_is_no_event(three_sent: Rules) -> None:

@@ -189,6 +189,17 @@ async def test_a_page_holds_what_was_sent_in_the_same_batch_before_it(ada: Agent
     assert len({message.at for message in page}) == 1
 
 
+async def test_large_messages_come_in_shorter_pages_and_none_is_skipped(ada: Agent, bob: Agent):
+    for number in range(1, 41):
+        await ada.send("builds", {"n": number, "text": "x" * (250_000 if number == 20 else 1)})
+
+    async with bob.reader("builds") as reader:
+        pages = [await reader.read(1_000, receipt=f"bob-{number}") for number in range(3)]
+
+    assert [[message.number for message in page] for page in pages] == [[*range(1, 34)], [*range(34, 41)], []]
+    assert await bob.recall("bob-0") == pages[0]
+
+
 # Receipts
 
 
