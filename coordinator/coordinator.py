@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
 from typing import TypeVar
@@ -23,6 +23,7 @@ from coordinator.log import Log
 from coordinator.loops import running_loop
 from coordinator.past import Past
 from coordinator.reads import STATES, Reads
+from coordinator.request import Added
 from coordinator.seen import Seen
 from coordinator.session import Session
 from coordinator.stores.interface import LogRow
@@ -99,8 +100,8 @@ class Coordinator(Reads):
         timers = Timers(self._clock)
         host = self._host
 
-        def committed(streams: Collection[str] | None, ticked: bool) -> None:
-            waiting.committed(streams, ticked)
+        def committed(added: Added | None, ticked: bool) -> None:
+            waiting.committed(added, ticked)
 
         writer = Writer(
             Journal(self._clock, origin()),

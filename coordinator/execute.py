@@ -10,7 +10,7 @@ Everything here is synchronous, and nothing is awaited inside a transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -27,7 +27,7 @@ from coordinator.errors import CoordinatorError, damaged
 from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
 from coordinator.refusals import ReceiptConflict, Refused
-from coordinator.request import Outcome, Request
+from coordinator.request import NOTHING_ADDED, Added, Outcome, Request
 from coordinator.stores.interface import Head, LogColumns, LogRow, Store, Transaction, TurnTaken, ViewColumns
 from coordinator.tokens import draw
 from coordinator.views import NEVER, RowCache, Views
@@ -47,7 +47,7 @@ class Journal:
     """What one writer keeps from batch to batch: remembered rows, the count of refusals, and its origin.
 
     Attributes:
-        streams: what its last commit added to.
+        added: what its last commit added.
         outcomes: what the last batch came to, also if it could not be kept.
     """
 
@@ -56,7 +56,7 @@ class Journal:
         self.origin = origin
         self.cache = RowCache()
         self.refusals = RefusalLimit()
-        self.streams: Collection[str] = ()
+        self.added = NOTHING_ADDED
         self.outcomes: list[Outcome] = []
 
 
@@ -74,7 +74,7 @@ def commit(
     """
     batch: Batch | None = None
     journal.outcomes = []
-    journal.streams = ()
+    journal.added = NOTHING_ADDED
 
     def work(transaction: Transaction) -> list[Outcome]:
         nonlocal batch
@@ -209,7 +209,7 @@ class Batch:
         self._journal.refusals.keep()
         for envelope in self._envelopes:
             self._journal.cache.describe(envelope)
-        self._journal.streams = self._streams
+        self._journal.added = Added(self._head.position, head.position, self._streams)
         self._journal.cache.merge(self._views, head.generation, head.position, head.digest)
 
     def _write_views(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection
 
 from coordinator.errors import CoordinatorError
@@ -33,7 +34,7 @@ class Poller:
         self._closed = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._position = 0  # the end of the log when it was last looked at
+        self._told = 0  # everybody was told of what the log holds up to this position
 
     def more(self) -> None:
         with self._changed:
@@ -45,6 +46,12 @@ class Poller:
     def fewer(self) -> None:
         with self._changed:
             self._waiters -= 1
+
+    def told(self, after: int, until: int) -> None:
+        """Everybody was told of what the log holds behind position `after`, up to `until`. From any thread."""
+        with self._changed:
+            if after <= self._told:  # else there is something in between that another process has appended
+                self._told = max(self._told, until)
 
     def close(self) -> None:
         with self._changed:
@@ -61,10 +68,11 @@ class Poller:
                 try:
                     if store is None:
                         store = self._watch()
-                        self._position = store.read(lambda snapshot: snapshot.head().position)
+                        end = store.read(lambda snapshot: snapshot.head().position)
                         self._wake(None)  # whatever was committed before the first look
-                    elif store.changed():
-                        self._wake(self._news(store))
+                        self.told(0, end)
+                    elif store.changed() and (streams := self._news(store)) != set():
+                        self._wake(streams)
                 except CoordinatorError:
                     if interval_s == POLL_S:
                         log.warning("the store does not say whether it changed; trying again", exc_info=True)
@@ -78,17 +86,25 @@ class Poller:
 
     def _wanted(self, interval_s: float) -> bool:
         """Wait one interval, or for as long as nobody waits; False when it is time to end."""
+        if interval_s == POLL_S:
+            time.sleep(POLL_S)  # costs half of what a wait costs that `close` could cut short
         with self._changed:
-            self._changed.wait(interval_s)
+            if interval_s > POLL_S:
+                self._changed.wait(interval_s)
             while not self._waiters and not self._closed:
                 self._changed.wait()
             return not self._closed
 
     def _news(self, store: Store) -> set[str] | None:
-        def look(snapshot: Snapshot) -> set[str] | None:
-            streams = snapshot.streams(after=self._position, limit=_MANY)
-            many = len(streams) == _MANY
-            self._position = snapshot.head().position if many else self._position + len(streams)
-            return None if many else set(streams)
+        """The streams of which nobody was told yet; None if there is much."""
+        after = self._told
 
-        return store.read(look)
+        def look(snapshot: Snapshot) -> tuple[int, set[str] | None]:
+            streams = snapshot.streams(after=after, limit=_MANY)
+            if len(streams) == _MANY:
+                return snapshot.head().position, None
+            return after + len(streams), set(streams)
+
+        end, streams = store.read(look)
+        self.told(after, end)
+        return streams

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from coordinator.answers import Answer, ClaimGranted
@@ -45,6 +48,17 @@ class Outcome(Struct, frozen=True):
     error: Exception | None = None
     position: int | None = None
     repeated: bool = False
+
+
+class Added(NamedTuple):
+    """What one commit added to the log: events behind position `after`, up to `until`, in these streams."""
+
+    after: int = 0
+    until: int = 0
+    streams: Collection[str] = ()
+
+
+NOTHING_ADDED = Added()
 
 
 def undo_unheard(request: Request, outcome: Outcome) -> Request | None:

@@ -16,6 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 from coordinator.clock import Clock
 from coordinator.loops import refuse_other_loop
 from coordinator.poller import Poller
+from coordinator.request import Added
 from coordinator.stores.interface import Store
 from coordinator.timers import Timer, Timers
 
@@ -105,13 +106,16 @@ class Waiting:
         """Call `function` on the loop when so many µs have passed."""
         return self._timers.at(self._clock.boot() + us, lambda: self._from_thread(function))
 
-    def committed(self, streams: Collection[str] | None, ticked: bool) -> None:
-        """Events were appended to these streams, or to any. On the loop.
+    def committed(self, added: Added | None, ticked: bool) -> None:
+        """This process appended events. On the loop.
 
         Args:
+            added: what it appended; None if nobody knows.
             ticked: it was looked for due leases. That may have come too early: who waits for one looks again.
         """
-        self.wake(streams)
+        self.wake(None if added is None else added.streams)
+        if added is not None and self._poller is not None:
+            self._poller.told(added.after, added.until)
         if ticked:
             for woken in self._timed:
                 woken.set()
@@ -161,5 +165,5 @@ class Waiting:
 
 
 def _keys(streams: Iterable[str]) -> set[str]:
-    """The streams, their kinds, and what stands for all."""
-    return {"", *streams, *(stream[: stream.find("/") + 1] for stream in streams)}
+    """The streams, their kinds, and what stands for all; nothing if there are none."""
+    return {key for stream in streams for key in ("", stream[: stream.find("/") + 1], stream)}

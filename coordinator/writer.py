@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from itertools import takewhile
@@ -26,7 +26,7 @@ from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
 from coordinator.rebuild import bring_up_to_date
 from coordinator.refusals import Refused
-from coordinator.request import Outcome, Request, undo_unheard
+from coordinator.request import NOTHING_ADDED, Added, Outcome, Request, undo_unheard
 from coordinator.stores.interface import CommitUnknown, Store, TurnTaken
 
 log = logging.getLogger("coordinator")
@@ -42,8 +42,8 @@ class Writer:
         journal: what is kept from batch to batch.
         loop: where callers wait.
         busy_timeout_s: how long a command may wait for the turn before it ends with `Busy`.
-        committed: called on the loop after each commit that added to the log, with the streams that it added to (None:
-            any), and whether it was looked for due leases.
+        committed: called on the loop after each commit that added to the log, with what it added (None: nobody knows),
+            and whether it was looked for due leases.
         observe: called on the loop with a record of each command.
         orphaned: called on the store's thread when the program ends without closing.
     """
@@ -54,7 +54,7 @@ class Writer:
         loop: asyncio.AbstractEventLoop,
         *,
         busy_timeout_s: float,
-        committed: Callable[[Collection[str] | None, bool], None],
+        committed: Callable[[Added | None, bool], None],
         observe: Callable[[CommandRecord], None] | None = None,
         orphaned: Callable[[], None] = lambda: None,
     ) -> None:
@@ -229,10 +229,9 @@ class Writer:
         else:
             self._limit = BATCH
             ticked = any(call.request is None for call in batch)  # it may have come too early, and must be set anew
-            streams = self._journal.streams
-            if any(call.unknown for call in batch):
-                streams = None  # it may have been committed the first time
-            self._answer(batch, outcomes, streams, ticked)
+            # What is unknown may have been committed the first time.
+            added = None if any(call.unknown for call in batch) else self._journal.added
+            self._answer(batch, outcomes, added, ticked)
             self._batch = []
 
     def _still_wanted(self) -> bool:
@@ -312,7 +311,7 @@ class Writer:
         self,
         batch: Sequence[Call],
         outcomes: Sequence[Outcome],
-        streams: Collection[str] | None = (),
+        added: Added | None = NOTHING_ADDED,
         ticked: bool = False,
     ) -> None:
         done_at = time.monotonic()
@@ -322,7 +321,7 @@ class Writer:
             if call.done is not None:
                 self._report(call.done, outcome)
         try:
-            self._loop.call_soon_threadsafe(self._deliver, answered, done_at, streams, ticked)
+            self._loop.call_soon_threadsafe(self._deliver, answered, done_at, added, ticked)
         except RuntimeError:  # the loop was closed in the middle
             for call, outcome in answered:
                 if call.future is not None and call.request is not None:
@@ -348,7 +347,7 @@ class Writer:
         self,
         answered: Sequence[tuple[Call, Outcome]],
         done_at: float,
-        streams: Collection[str] | None,
+        added: Added | None,
         ticked: bool,
     ) -> None:
         for call, outcome in answered:
@@ -358,8 +357,8 @@ class Writer:
                 call.future.set_result(outcome)
             elif call.request is not None:
                 self._unheard(call.request, outcome)
-        if streams is None or streams or ticked:  # a claim that found nothing must not wake those who look for one
-            self._committed(streams, ticked)
+        if added is None or added.streams or ticked:  # a claim that found nothing must not wake those who look for one
+            self._committed(added, ticked)
         if self._observe is not None:
             for call, outcome in answered:
                 self._tell(self._observe, call, outcome, len(answered), done_at)

@@ -25,6 +25,9 @@ _HEAD_FITS = """
     FROM head JOIN workspace LEFT JOIN (SELECT position, digest FROM events ORDER BY position DESC LIMIT 1) AS last
 """
 
+_CHECK_EVERY = 25
+"""So many times `changed` is asked before it looks again whether the files are still there: that costs more."""
+
 _live: weakref.WeakSet[SqliteReader] = weakref.WeakSet()
 
 
@@ -42,6 +45,7 @@ class SqliteReader:
         self.path = locate(path)
         self._process = this_process()
         self._unusable: CoordinatorError | None = None
+        self._asked = 0  # whether it changed
         self._open(connection, patience())
         _live.add(self)
 
@@ -65,7 +69,9 @@ class SqliteReader:
 
     def changed(self) -> bool:
         self._check_usable()
-        self._files.check()
+        if self._asked % _CHECK_EVERY == 0:  # whoever is told of a change reads, and there they are checked too
+            self._files.check()
+        self._asked += 1
         try:
             version = self._data_version()
         except sqlite3.Error as error:

@@ -249,3 +249,20 @@ def test_a_log_that_nobody_uses_is_no_obstacle(path: Path, used: Child) -> None:
 
     with closing(SqliteStore.open(path)) as store:
         assert log_of(store) == [1, 2]
+
+
+def test_who_asks_whether_something_changed_hears_before_long_that_the_file_is_gone(path: Path) -> None:
+    """Not each time, for that would cost more than the question."""
+    SqliteStore.open(path).close()
+    with closing(SqliteReader(path)) as reader:
+        for _ in range(7):
+            assert not reader.changed()
+        path.rename(path.with_name("away"))
+
+        with pytest.raises(Unavailable):
+            _ = [reader.changed() for _ in range(25)]
+        with pytest.raises(Unavailable):
+            reader.changed()
+
+        path.with_name("away").rename(path)
+        assert not reader.changed()
