@@ -12,7 +12,7 @@ import pytest
 from coordinator import Agent, Coordinator
 from coordinator.testing import ManualClock
 from tests.processes.support import LONGER
-from tests.public.support import Gate, Records
+from tests.public.support import Gate, Looks, Polls, Records
 
 HERE = Path(__file__).parent
 BOUNDED = (HERE / "public", HERE / "processes")
@@ -82,6 +82,16 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate(monkeypatch)
     yield gate
     gate.open()
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    return Looks(monkeypatch)
+
+
+@pytest.fixture
+def polls(monkeypatch: pytest.MonkeyPatch) -> Polls:
+    return Polls(monkeypatch)
 
 
 @pytest.fixture

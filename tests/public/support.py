@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,9 @@ import pytest
 
 import coordinator.execute
 from coordinator import Agent, Claim, CommandRecord, Coordinator, LogEntry, Message
+from coordinator.stores.sqlite import SqliteReader
 from coordinator.stores.turn import Turn
+from coordinator.waiting import Waiting
 
 T = TypeVar("T")
 
@@ -129,6 +131,78 @@ async def timers_are_done(coordinator: Coordinator) -> None:
     called = threading.Event()
     session.timers.at(session.clock.boot(), called.set)
     assert await asyncio.to_thread(called.wait, PATIENCE_S), "the timers have stopped"
+
+
+async def asleep(coordinator: Coordinator, number: int) -> None:
+    """Wait until so many wait for something, and all of them have looked in vain."""
+    waiting = coordinator._open().waiting
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            woken = {event for events in waiting._woken.values() for event in events}
+            if len(woken) == number and all(sleepers_of(event) and not event.is_set() for event in woken):
+                return
+            await asyncio.sleep(0)
+
+
+def sleepers_of(event: asyncio.Event) -> int:
+    return len(event._waiters)  # type: ignore[attr-defined]
+
+
+class Looks:
+    """Notes the looks of all who wait."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.taken = 0
+        until = Waiting.until
+
+        async def until_noted(waiting: Waiting, look: Callable[[], Awaitable[Any]], *woken: asyncio.Event) -> Any:
+            def look_and_note() -> Awaitable[Any]:
+                self.taken += 1
+                return look()
+
+            return await until(waiting, look_and_note, *woken)
+
+        monkeypatch.setattr(Waiting, "until", until_noted)
+
+
+class Polls:
+    """Counts how often this process asks whether others have committed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._asked = threading.Semaphore(0)
+        self._held = threading.Event()
+        self._let_go = threading.Event()
+        self._let_go.set()
+        changed = SqliteReader.changed
+
+        def changed_and_tell(reader: SqliteReader) -> bool:
+            self._asked.release()
+            if not self._let_go.is_set():
+                self._held.set()
+                assert self._let_go.wait(PATIENCE_S), "held for ever"
+            return changed(reader)
+
+        monkeypatch.setattr(SqliteReader, "changed", changed_and_tell)
+
+    async def have_seen(self, coordinator: Coordinator) -> None:
+        """Whatever was committed before has been noticed, and those concerned were woken. Somebody must be waiting."""
+        if coordinator._open().waiting._poller is None:
+            return
+        while self._asked.acquire(blocking=False):
+            pass
+        for _ in range(2):  # the first may have begun before
+            assert await asyncio.to_thread(self._asked.acquire, timeout=PATIENCE_S), "nobody asks"
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """It is not asked meanwhile. Somebody must be waiting."""
+        self._held.clear()
+        self._let_go.clear()
+        try:
+            assert await asyncio.to_thread(self._held.wait, PATIENCE_S), "nobody asks"
+            yield
+        finally:
+            self._let_go.set()
 
 
 async def forever() -> None:
