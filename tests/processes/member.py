@@ -13,7 +13,7 @@ import json
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -177,6 +177,68 @@ class Member:
                     kept.note("opened")
                     await asyncio.gather(*(do_job(coordinator, actor, id, kept) for id in some))
                 kept.note("closed")
+
+    # Waiting for each other
+
+    async def follow(self, number: int, **how: Any) -> list[list[Any]]:
+        """So many entries of the log as it grows."""
+        assert self.coordinator is not None
+        log = self.coordinator.follow(**how)
+        heard = [await anext(log) for _ in range(number)]
+        return [[entry.position, entry.type, entry.actor] for entry in heard]
+
+    async def tell(self, topic: str, number: int) -> None:
+        for n in range(number):
+            await self.agent.send(topic, {"n": n})
+
+    async def answer_messages(self, hears: Sequence[str], says: Sequence[str], rounds: int, begins: bool) -> list[int]:
+        """Answer each message of one topic with one in another, many such pairs side by side. How many were heard."""
+
+        async def player(hears: str, says: str) -> int:
+            heard = 0
+            async with self.agent.reader(hears) as reader:
+                if begins:
+                    await self.agent.send(says, {"round": 1})
+                async for page in reader.pages():
+                    await reader.acknowledge(page)
+                    for message in page:
+                        heard += 1
+                        assert (message.number, message.body["round"]) == (heard, heard)
+                        if heard < rounds or not begins:
+                            await self.agent.send(says, {"round": heard + begins})
+                    if heard == rounds:
+                        break
+            return heard
+
+        return list(await asyncio.gather(*map(player, hears, says)))
+
+    async def add_and_wait(self, jobs: int, lanes: int) -> int:
+        """Add one job after another in each lane, each when somebody has done the last."""
+
+        async def lane(number: int) -> None:
+            assert self.coordinator is not None
+            for n in range(jobs):
+                id = f"{self.actor}/{number}/{n}"
+                await self.agent.add_job(id, review="none")
+                job = await self.coordinator.wait_for_job(id)
+                assert job.state == "accepted"
+
+        await asyncio.gather(*map(lane, range(lanes)))
+        return jobs * lanes
+
+    async def do_jobs(self, jobs: int, lanes: int) -> int:
+        """Do so many jobs, as they come."""
+        left = jobs
+
+        async def lane(number: int) -> None:
+            nonlocal left
+            while left > 0:
+                left -= 1
+                claim = await anext(self.agent.claims())
+                await claim.submit()
+
+        await asyncio.gather(*map(lane, range(lanes)))
+        return jobs
 
     async def fork(self, until: str) -> int:
         """A child that does nothing, until somebody opens that named pipe; then it drops what it inherited, and ends.
