@@ -1,6 +1,6 @@
 """Every public call, cancelled at each of its steps in turn until it comes to its end, and left behind at each of them
 by a program that ends. What they are and what must hold afterwards is in `writes.py`, `claims.py`, `pages.py`,
-`reads.py` and `lifetimes.py`; what a step is, in `stepping.py`.
+`reads.py`, `waits.py` and `lifetimes.py`; what a step is, in `stepping.py`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from tests.public.cancelling.stepping import (
     failures_unheard,
     tasks_followed,
 )
+from tests.public.cancelling.waits import WAITS
 from tests.public.cancelling.world import World, is_free
 from tests.public.cancelling.writes import WRITES
 from tests.public.support import PATIENCE_S
 
 MOST_STEPS = 60  # far more than any call takes
 
-ROWS: dict[str, Row] = {**WRITES, **CLAIMS, **PAGES, **READS, **LOGS, **BLOCKS, **LIFETIMES, **COPIES}
+ROWS: dict[str, Row] = {**WRITES, **CLAIMS, **PAGES, **READS, **LOGS, **WAITS, **BLOCKS, **LIFETIMES, **COPIES}
 
 LEFT = {name: row for name, row in ROWS.items() if name not in WRITES or name == "submit"}  # writes all wait alike
 
