@@ -129,7 +129,7 @@ class Seen:
         """
         if self.now is None:
             return None
-        whole_kinds = any(not stream or stream.endswith("/") for stream in streams)
+        whole_kinds = any(stream.find("/") == len(stream) - 1 for stream in streams)
         if self._lapsed and (whole_kinds or self._lapsed & streams):
             return 0
         if whole_kinds:

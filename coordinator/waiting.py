@@ -66,7 +66,7 @@ class Waiting:
         self._timers = timers
         self._tick = tick
         self._woken: dict[str, set[asyncio.Event]] = {}  # by what they wait for
-        self._timed: set[asyncio.Event] = set()  # those who wait for a lease, too
+        self._timed: dict[asyncio.Event, int] = {}  # those who wait for a lease, too, and when it should be over
         self._poller = None if watch is None else Poller(watch, self._wake_from_thread)
 
     async def until(self, look: Callable[[], Awaitable[Look[T]]], woken: asyncio.Event | None = None) -> T:
@@ -111,14 +111,16 @@ class Waiting:
 
         Args:
             added: what it appended; None if nobody knows.
-            ticked: it was looked for due leases. That may have come too early: who waits for one looks again.
+            ticked: it was looked for due leases. That may have come too early: who has waited for one looks again.
         """
         self.wake(None if added is None else added.streams)
         if added is not None and self._poller is not None:
             self._poller.told(added.after, added.until)
         if ticked:
-            for woken in self._timed:
-                woken.set()
+            now = self._clock.boot()
+            for woken, due in self._timed.items():
+                if due <= now:  # the others will have it looked for themselves
+                    woken.set()
 
     def wake(self, streams: Collection[str] | None = None) -> None:
         """Have those look again who wait for these streams, or all. On the loop."""
@@ -146,13 +148,13 @@ class Waiting:
         if due is None:
             await woken.wait()
             return
-        self._timed.add(woken)
+        self._timed[woken] = due
         timer = self._timers.at(due, self._tick)
         try:
             await woken.wait()
         finally:
             timer.cancel()
-            self._timed.discard(woken)
+            del self._timed[woken]
 
     def _wake_from_thread(self, streams: Collection[str] | None) -> None:
         self._from_thread(partial(self.wake, streams))

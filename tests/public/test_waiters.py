@@ -269,7 +269,7 @@ async def test_a_thousand_who_are_cancelled_leave_nothing_behind(
     await ada.send("builds", {})
 
     assert looks.taken == before
-    assert waiting._timed == set()
+    assert waiting._timed == {}
     assert [timer for _, _, timer in timers._due if not timer.cancelled] == []
     assert await story(coordinator) == ["job.added", "job.claimed", "message.sent"]
 
