@@ -106,9 +106,8 @@ class Agent(Planning):
         """
         ask = partial(self._ask_next, ClaimNext(lease_us=limits.lease_us("lease_s", lease_s)), receipt, context)
         wait_us = round(limits.seconds("wait_s", wait_s, 0, limits.WAIT_MAX_S) * 1e6)
-        return await self._session.seekers.find(
-            ask, waits=wait_us > 0, wait_us=wait_us, perhaps_again=receipt is not None
-        )
+        recall = None if receipt is None else partial(self._session.recall, self._name, limits.name("receipt", receipt))
+        return await self._session.seekers.find(ask, waits=wait_us > 0, wait_us=wait_us, recall=recall)
 
     def claims(
         self, *, until_settled: bool = False, lease_s: float = limits.LEASE_DEFAULT_S, context: str | None = None

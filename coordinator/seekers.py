@@ -64,17 +64,17 @@ class Seekers:
         waits: bool = False,
         until_settled: bool = False,
         wait_us: int | None = None,
-        perhaps_again: bool = False,
+        recall: Callable[[], Awaitable[object]] | None = None,
     ) -> T | None:
         """Ask for the best job, or seek one where that comes to nothing and one waits or would have to look deeper.
 
         Args:
             ask: claims the best job there is, or one that was found, or none.
             waits, until_settled, wait_us: as in `seek`.
-            perhaps_again: it may have been got already, and then is not waited for.
+            recall: what was got already under the same receipt, if anything: that is not waited for.
         """
         others = self._seeking or self._asking  # who wait already, and would be overtaken
-        if not waits or not others or perhaps_again:
+        if not waits or not others or (recall is not None and await recall() is not None):
             try:
                 claim = await ask(None)
                 if claim is not None or not waits:

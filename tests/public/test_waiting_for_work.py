@@ -141,6 +141,23 @@ async def test_a_receipt_that_was_used_gives_the_old_claim_at_once_although_othe
 
 
 @both_stores
+async def test_a_receipt_that_was_not_used_yet_does_not_overtake_those_who_wait(
+    coordinator: Coordinator, ada: Agent, bob: Agent, monkeypatch: pytest.MonkeyPatch
+):
+    (first,) = await waiting(coordinator, ada)
+    with monkeypatch.context() as patch:
+        patch.setattr(coordinator._open().waiting, "wake", lambda *streams: None)  # she is slow to notice
+        await bob.add_job("parser")
+    later = asyncio.create_task(bob.claim_next(wait_s=60, receipt="run-1"))
+
+    claim = await end_of(first)
+    await bob.add_job("lexer")
+
+    assert claim.job.id == "parser"
+    assert (await end_of(later)).job.id == "lexer"
+
+
+@both_stores
 async def test_who_waits_under_a_receipt_and_got_a_claim_gets_the_same_again(
     coordinator: Coordinator, ada: Agent, bob: Agent
 ):
