@@ -1,18 +1,21 @@
-"""Agents at work in one process: the full journey of one job after another."""
+"""Agents at work in one process: the full journey of one job after another, or messages."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import logs
 from coordinator import Coordinator
 
 BUSY_TIMEOUT_S = 60
+
+_TEXT = "What one agent tells all others in a line or two, such as where it left what they wait for."
 
 
 class Pace(NamedTuple):
@@ -27,7 +30,7 @@ class Pace(NamedTuple):
     rows_a_commit: float
 
 
-class _Tally:
+class Tally:
     """Counts the commands that are answered while the time lasts, so that nobody's end is counted as work."""
 
     def __init__(self, seconds: float) -> None:
@@ -40,7 +43,7 @@ class _Tally:
         self.answered += self.going_on
 
 
-async def _journeys(coordinator: Coordinator, name: str, tally: _Tally) -> None:
+async def journeys(coordinator: Coordinator, name: str, tally: Tally) -> None:
     """One agent and its reviewer, on jobs of their own, one after another."""
     worker, reviewer = coordinator.agent(name), coordinator.agent(f"{name}-reviewer")
     jobs = 0
@@ -59,16 +62,27 @@ async def _journeys(coordinator: Coordinator, name: str, tally: _Tally) -> None:
         jobs += 1
 
 
+async def sends(coordinator: Coordinator, name: str, tally: Tally) -> None:
+    """One agent that sends messages to the topic of all, one after another."""
+    sender = coordinator.agent(name)
+    while tally.going_on:
+        await sender.send(logs.TOPIC, {"from": name, "text": _TEXT})
+        tally.count()
+
+
+Work = Callable[[Coordinator, str, Tally], Awaitable[None]]
+
+
 async def _work(
-    path: Path, agents: int, seconds: float, prefix: str, warm_s: float, start: Callable[[], None]
+    path: Path, agents: int, seconds: float, work: Work, prefix: str, warm_s: float, start: Callable[[], None]
 ) -> float:
     async with Coordinator.open(path, busy_timeout_s=BUSY_TIMEOUT_S) as coordinator:
         if warm_s:
-            await _journeys(coordinator, f"{prefix}warm", _Tally(warm_s))
+            await work(coordinator, f"{prefix}warm", Tally(warm_s))
         start()
-        tally = _Tally(seconds)
+        tally = Tally(seconds)
         names = [f"{prefix}agent-{n}" for n in range(agents)]
-        await asyncio.gather(*(_journeys(coordinator, name, tally) for name in names))
+        await asyncio.gather(*(work(coordinator, name, tally) for name in names))
     return tally.answered / seconds
 
 
@@ -77,6 +91,7 @@ def commands_per_second(
     agents: int,
     seconds: float,
     *,
+    work: Work = journeys,
     prefix: str = "",
     warm_s: float = 0,
     start: Callable[[], None] = lambda: None,
@@ -84,16 +99,17 @@ def commands_per_second(
     """Commands/s of so many agents in this process.
 
     Args:
+        work: what each of them does.
         prefix: makes the names of this process's agents and jobs its own.
         warm_s: so long one more agent works before.
         start: called between the two.
     """
-    return asyncio.run(_work(path, agents, seconds, prefix, warm_s, start))
+    return asyncio.run(_work(path, agents, seconds, work, prefix, warm_s, start))
 
 
-def pace(path: Path, agents: int, seconds: float) -> Pace:
+def pace(path: Path, agents: int, seconds: float, work: Work = journeys) -> Pace:
     """The same in a new workspace, and how many events a commit wrote there."""
-    commands = commands_per_second(path, agents, seconds)
+    commands = commands_per_second(path, agents, seconds, work=work)
     return Pace(commands, _rows_a_commit(path))
 
 

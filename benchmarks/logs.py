@@ -9,9 +9,20 @@ from typing import Any
 
 from msgspec import Raw
 
-from coordinator.answers import ClaimGranted, expect
+from coordinator.answers import ClaimGranted, PageDelivered, SessionOpened, expect
 from coordinator.clock import SystemClock, origin
-from coordinator.commands import AcceptJob, AddJob, AnyCommand, ClaimJob, NoteProgress, SubmitJob
+from coordinator.commands import (
+    AcceptJob,
+    AcknowledgeMessages,
+    AddJob,
+    AnyCommand,
+    ClaimJob,
+    NoteProgress,
+    OpenReader,
+    ReadMessages,
+    SendMessage,
+    SubmitJob,
+)
 from coordinator.execute import Journal, commit
 from coordinator.receipts import generate
 from coordinator.request import Request
@@ -21,6 +32,10 @@ from coordinator.stores.turn import patience
 JOURNEY = 5
 """Events of a job from adding to accepting."""
 
+TOPIC = "news"
+READER = "reader"
+
+_MESSAGE = Raw(b'{"from":"teller","text":"What one agent tells all others in a line or two, as it comes."}')
 _DAY_US = 86_400_000_000
 _BATCH = 1_000
 _WAITING_MOST = 1_000
@@ -35,7 +50,7 @@ def finished(path: Path, events: int) -> None:
     """A log of so many events: jobs that went the whole way, and every now and then one that waits to be claimed."""
     waiting = waiting_ids(events)
     jobs = (events - len(waiting)) // JOURNEY
-    with closing(_Writer(path)) as writer:
+    with closing(Writer(path)) as writer:
         done = 0
         for first in range(0, jobs, _BATCH):
             last = min(first + _BATCH, jobs)
@@ -47,19 +62,40 @@ def finished(path: Path, events: int) -> None:
 
 def ready(path: Path, jobs: int) -> None:
     """A log of jobs that are all ready, with paths of their own."""
-    with closing(_Writer(path)) as writer:
+    with closing(Writer(path)) as writer:
         _add_ready(writer, jobs)
 
 
 def clashing(path: Path, jobs: int) -> None:
     """A log of ready jobs of which none can be claimed, because one claim holds the folder of all their paths."""
-    with closing(_Writer(path)) as writer:
+    with closing(Writer(path)) as writer:
         writer.ask("planner", [_added("holder", path="src")])
         writer.ask("holder", [ClaimJob(job="holder", version=1, lease_us=_DAY_US)])
         _add_ready(writer, jobs)
 
 
-def _add_ready(writer: _Writer, jobs: int) -> None:
+def topic(path: Path, messages: int) -> None:
+    """A log of so many messages of one topic, `TOPIC`."""
+    with closing(Writer(path)) as writer:
+        for first in range(0, messages, _BATCH):
+            writer.tell(min(_BATCH, messages - first))
+
+
+def read_topic(path: Path, messages: int) -> None:
+    """The same, and a reader `READER` that has read and acknowledged all of them."""
+    topic(path, messages)
+    named = {"topic": TOPIC, "reader": READER}
+    with closing(Writer(path)) as writer:
+        (opened,) = writer.ask(READER, [OpenReader(**named)])
+        digest, done = expect(SessionOpened, opened).token.digest, 0
+        while done < messages:
+            read = ReadMessages(**named, token_digest=digest, after=done, limit=_BATCH)
+            (page,) = writer.ask(READER, [read])
+            done = expect(PageDelivered, page).messages[-1].number
+            writer.ask(READER, [AcknowledgeMessages(**named, token_digest=digest, number=done)])
+
+
+def _add_ready(writer: Writer, jobs: int) -> None:
     for first in range(0, jobs, _BATCH):
         ids = [f"ready/{n}" for n in range(first, min(first + _BATCH, jobs))]
         writer.ask("planner", [_added(id) for id in ids])
@@ -71,7 +107,9 @@ def _added(id: str, path: str | None = None) -> AddJob:
     return AddJob(job=id, payload=payload, paths=paths, priority=0, max_attempts=5, review="other")
 
 
-class _Writer:
+class Writer:
+    """Writes to a workspace from outside, as another process would, many commands in each transaction."""
+
     def __init__(self, path: Path) -> None:
         self._store = SqliteStore.open(path)
         self._clock = SystemClock()
@@ -86,6 +124,10 @@ class _Writer:
         self.ask("worker", [NoteProgress(job=id, token_digest=it, note=Raw(b'{"progress":0.5}')) for id, it in held])
         self.ask("worker", [SubmitJob(job=id, token_digest=it, result=Raw(b'{"lines":12}')) for id, it in held])
         self.ask("reviewer", [AcceptJob(job=id, version=3) for id in ids])
+
+    def tell(self, messages: int) -> None:
+        """Send so many to `TOPIC`, in one transaction."""
+        self.ask("teller", [SendMessage(topic=TOPIC, body=_MESSAGE)] * messages)
 
     def ask(self, actor: str, commands: Sequence[AnyCommand]) -> list[Any]:
         """The answers to these commands of one actor, asked in one transaction; none may fail."""

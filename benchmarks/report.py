@@ -33,6 +33,7 @@ _UNITS: dict[Unit, tuple[str, str]] = {
     "MB": ("{:.0f}", " MB"),
     "rows": ("{:.1f}", ""),
     "count": ("{:,.0f}", ""),
+    "percent": ("{:.2f}", " %"),
 }
 
 

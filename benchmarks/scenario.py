@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 Sample = dict[str, float]
 """One run of a scenario: what came out, by key."""
 
-Unit = Literal["ratio", "times", "per_s", "ms", "MB", "rows", "count"]
+Unit = Literal["ratio", "times", "per_s", "ms", "MB", "rows", "count", "percent"]
 
 
 class Figure(NamedTuple):

@@ -6,12 +6,16 @@ from benchmarks.scenario import Scenario
 from benchmarks.scenarios.backlog import BACKLOG
 from benchmarks.scenarios.growth import GROWTH
 from benchmarks.scenarios.journey import ALONE, JOURNEY
+from benchmarks.scenarios.long_topic import LONG_TOPIC
 from benchmarks.scenarios.opening import OPENING
 from benchmarks.scenarios.peers import PEERS
 from benchmarks.scenarios.processes import PROCESSES
+from benchmarks.scenarios.reading import READING
 from benchmarks.scenarios.replaying import REPLAYING
+from benchmarks.scenarios.sending import SENDING
 from benchmarks.scenarios.slow_disk import SLOW_DISK
 from benchmarks.scenarios.turn import TURN
+from benchmarks.scenarios.waking import WAKING
 
 SCENARIOS: tuple[Scenario, ...] = (
     JOURNEY,
@@ -21,6 +25,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     GROWTH,
     OPENING,
     BACKLOG,
+    SENDING,
+    READING,
+    LONG_TOPIC,
+    WAKING,
     REPLAYING,
     PEERS,
     SLOW_DISK,

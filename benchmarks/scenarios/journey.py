@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks.agents import pace
+from benchmarks.agents import Work, journeys, pace
 from benchmarks.raw import rows_per_second
 from benchmarks.scenario import Bench, Figure, Sample, Scenario
 
 
-def against_raw(bench: Bench, agents: int) -> Sample:
+def against_raw(bench: Bench, agents: int, work: Work = journeys) -> Sample:
     """One sample; the raw limit is measured right before and right after, because disks change their mind."""
     with bench.scratch() as folder:
-        rows = round(pace(folder / "warm.db", agents, bench.seconds / 4).rows_a_commit)
+        rows = round(pace(folder / "warm.db", agents, bench.seconds / 4, work).rows_a_commit)
         before = rows_per_second(folder / "before.db", rows, bench.seconds / 2)
-        commands, rows_a_commit = pace(folder / "work.db", agents, bench.seconds)
+        commands, rows_a_commit = pace(folder / "work.db", agents, bench.seconds, work)
         after = rows_per_second(folder / "after.db", round(rows_a_commit), bench.seconds / 2)
     raw = (before + after) / 2
     return {
