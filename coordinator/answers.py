@@ -11,7 +11,6 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from coordinator.clock import to_datetime
 from coordinator.jobs import Job, JobRef, job_as_claimed
 from coordinator.messages import Message
 from coordinator.tokens import Token, derive
@@ -84,7 +83,7 @@ class Log(Protocol):
 
     def event_at(self, position: int) -> AnyEvent: ...
 
-    def messages(self, topic: str, first: int, last: int) -> Sequence[Envelope]: ...
+    def messages(self, topic: str, first: int, last: int) -> tuple[Message, ...]: ...
 
 
 _LEAVES = (JobDefined, AttemptEnded, JobCancelled, JobAccepted, JobRejected, JobReopened)
@@ -135,7 +134,7 @@ def answer(envelopes: Sequence[Envelope], *, key: bytes, log: Log) -> Answer:
             token = derive(key, event.nonce, event.token_digest, fence=first.position)
             return SessionOpened(event.session, event.acknowledged, token)
         case MessagesDelivered() as event:
-            return PageDelivered(tuple(map(_message, log.messages(event.topic, event.first, event.last))))
+            return PageDelivered(log.messages(event.topic, event.first, event.last))
         case MessagesAcknowledged() as event:
             return MessagesKept(event.number)
         case _:
@@ -147,20 +146,6 @@ def expect(type_: type[T], answer: object) -> T:
     if not isinstance(answer, type_):
         raise LookupError(f"the answer is a {type(answer).__name__}, not a {type_.__name__}")
     return answer
-
-
-def _message(envelope: Envelope) -> Message:
-    event = envelope.event
-    if not isinstance(event, MessageSent):
-        raise LookupError(f"position {envelope.position} is no message")
-    return Message(
-        topic=event.topic,
-        number=event.number,
-        sender=envelope.actor or "",
-        at=to_datetime(envelope.at),
-        position=envelope.position,
-        _body=event.body,
-    )
 
 
 def _job_left(envelopes: Sequence[Envelope]) -> JobRef:

@@ -8,9 +8,10 @@ from types import TracebackType
 import msgspec
 
 from coordinator.errors import damaged
+from coordinator.messages import Message, message_of
 from coordinator.stores.interface import LogRow, Snapshot
 from coordinator.views import Views
-from events.codec import TAGS, decode
+from events.codec import TAGS, decode, decode_message
 from events.envelope import Envelope
 from events.messages import MessageSent, topic_stream
 from events.union import AnyEvent
@@ -102,37 +103,24 @@ class Bodies:
         known = self._known.get(position)
         return event_at(self._snapshot, position) if known is None else known
 
-    def messages(self, topic: str, first: int, last: int) -> list[Envelope]:
+    def messages(self, topic: str, first: int, last: int) -> tuple[Message, ...]:
         """The messages of a topic from one number to another, which are known to exist."""
         mark = self._views.marks.get(mark_key(topic, first))
         if mark is None:
             raise LookupError(f"topic {topic!r} has no mark for message {first}")
-        found = self._stored(topic, first, last, mark.position)
+        passed = (first - 1) % STEP  # from the mark to the first that is wanted
         wanted = last - first + 1
+        rows = self._snapshot.bodies(topic_stream(topic), _SENT, after=mark.position - 1, limit=passed + wanted)
+        found = [message_of(decode_message(body), position, at, actor) for position, at, actor, body in rows[passed:]]
         for envelope in self._pending:
             event = envelope.event
             if len(found) == wanted:
                 break
             if isinstance(event, MessageSent) and event.topic == topic and event.number >= first:
-                found.append(envelope)
+                found.append(message_of(event, envelope.position, envelope.at, envelope.actor))
         if len(found) != wanted:
             raise LookupError(f"topic {topic!r} has not all messages from {first} to {last}")
-        return found
-
-    def _stored(self, topic: str, first: int, last: int, mark: int) -> list[Envelope]:
-        found: list[Envelope] = []
-        number, after = (first - 1) // STEP * STEP, mark - 1
-        while number < last:
-            page = self._snapshot.events(after=after, limit=last - number, stream=topic_stream(topic))
-            for row in page:
-                if row.type == _SENT:  # a topic's stream also has what was refused
-                    number += 1
-                    if number >= first:
-                        found.append(envelope_of(row))
-            if not page:
-                break  # the rest is pending
-            after = page[-1].position
-        return found
+        return tuple(found)
 
 
 _SENT = TAGS[MessageSent]

@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from msgspec import Raw, Struct
 
+from coordinator.clock import to_datetime
 from coordinator.payloads import JsonValue, decode, decode_as
+from events.messages import MessageSent
 
 T = TypeVar("T")
 
@@ -20,19 +22,23 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
         topic: the topic's name.
         number: 1, 2, 3 … within the topic, without gaps.
         sender: the actor that sent it.
-        at: when, in log time.
         position: of its event in the log.
     """
 
     topic: str
     number: int
     sender: str
-    at: datetime
     position: int
+    _at: int
     _body: Raw
 
     def __repr__(self) -> str:
         return f"Message(topic={self.topic!r}, number={self.number}, sender={self.sender!r}, at={self.at!r})"
+
+    @property
+    def at(self) -> datetime:
+        """When it was sent, in log time."""
+        return to_datetime(self._at)
 
     @property
     def body(self) -> Mapping[str, JsonValue]:
@@ -46,6 +52,13 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
             InvalidInput: it does not fit; the message names where.
         """
         return decode_as(self._body, type_, "body")
+
+
+def message_of(event: MessageSent, position: int, at: int, actor: str | None) -> Message:
+    """A message as its event and the log tell it."""
+    return Message(
+        topic=event.topic, number=event.number, sender=actor or "", position=position, _at=at, _body=event.body
+    )
 
 
 class Topic(Struct, frozen=True, kw_only=True, gc=False):

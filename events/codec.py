@@ -10,10 +10,12 @@ from hashlib import sha256
 
 import msgspec
 
+from events.messages import MessageSent
 from events.union import AnyEvent
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(AnyEvent).decode
+_decode_message = msgspec.json.Decoder(MessageSent).decode
 _pack = msgspec.msgpack.Encoder().encode
 
 Columns = tuple[
@@ -33,6 +35,11 @@ def decode(body: str | bytes) -> AnyEvent:
         msgspec.DecodeError: the text is not JSON (msgspec.ValidationError: not an event that we know).
     """
     return _decode(body)
+
+
+def decode_message(body: str | bytes) -> MessageSent:
+    """The same where it must be a message, of which many are read at a time."""
+    return _decode_message(body)
 
 
 def type_of(event: AnyEvent) -> str:

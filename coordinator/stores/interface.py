@@ -35,6 +35,15 @@ class LogRow(NamedTuple):
     digest: bytes
 
 
+class BodyRow(NamedTuple):
+    """What one event says, with who caused it and when."""
+
+    position: int
+    at: int
+    actor: str | None
+    body: str
+
+
 LogColumns = tuple[int, int, str, str, str | None, str | None, str | None, str | None, bytes | None, int, str, bytes]
 """What a `LogRow` holds, for who writes many and reads none back."""
 
@@ -97,6 +106,10 @@ class Snapshot(Protocol):
 
     def events(self, *, after: int, limit: int, stream: str | None = None) -> list[LogRow]:
         """Events with a position above `after`, in order; of one stream if it is named."""
+        ...
+
+    def bodies(self, stream: str, type: str, *, after: int, limit: int) -> list[BodyRow]:
+        """Of the events of one type in one stream, those with a position above `after`, in order."""
         ...
 
     def streams(self, *, after: int, limit: int) -> list[str]:

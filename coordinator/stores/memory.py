@@ -13,6 +13,7 @@ from typing import NoReturn, TypeVar
 from coordinator.errors import Closed
 from coordinator.stores.interface import (
     FORMAT,
+    BodyRow,
     Head,
     LogColumns,
     LogRow,
@@ -180,6 +181,11 @@ class _Contents:
         positions = self.by_stream.get(stream, [])
         first = bisect_right(positions, after)
         return [self.log[position - 1] for position in islice(positions, first, first + limit)]
+
+    def bodies(self, stream: str, type: str, *, after: int, limit: int) -> list[BodyRow]:
+        rows = self.events(after=after, limit=len(self.log), stream=stream)
+        of_type = (row for row in rows if row.type == type)
+        return [BodyRow(row.position, row.at, row.actor, row.body) for row in islice(of_type, limit)]
 
     def streams(self, *, after: int, limit: int) -> list[str]:
         return [row.stream for row in self.events(after=after, limit=limit)]

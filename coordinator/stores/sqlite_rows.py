@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Final
 
 from coordinator.errors import AGAINST_DAMAGE, Closed, NewerFormat, Unavailable, damaged, newer_format
-from coordinator.stores.interface import FORMAT, Head, LogColumns, LogRow, RowExists, ViewColumns, ViewRow
+from coordinator.stores.interface import FORMAT, BodyRow, Head, LogColumns, LogRow, RowExists, ViewColumns, ViewRow
 
 _LARGEST_PIECE: Final = 256
 _LOG_COLUMNS: Final = ", ".join(LogRow._fields)
@@ -27,12 +27,22 @@ _AT: Final = "SELECT at FROM events WHERE position = ?"
 _EVENTS: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ?"
 _STREAMS: Final = "SELECT stream FROM events WHERE position > ? ORDER BY position LIMIT ?"
 _SORTED: Final = "SELECT up_to FROM sorted"
-_STREAM: Final = (
-    f"SELECT {', '.join('events.' + column for column in LogRow._fields)} FROM streams CROSS JOIN events "
-    "ON events.position = streams.position "
-    "WHERE streams.stream = ? AND streams.position > ? ORDER BY streams.position LIMIT ?"
+_SORTED_STREAM: Final = (
+    "SELECT {} FROM streams CROSS JOIN events ON events.position = streams.position "
+    "WHERE streams.stream = ? AND streams.position > ? {} ORDER BY streams.position LIMIT ?"
 )
-_STREAM_TAIL: Final = f"SELECT {_LOG_COLUMNS} FROM events WHERE position > ? AND stream = ? ORDER BY position LIMIT ?"
+_STREAM_TAIL: Final = "SELECT {} FROM events WHERE stream = ? AND position > ? {} ORDER BY position LIMIT ?"
+
+
+def _in_stream(sql: str, columns: Sequence[str], condition: str = "") -> str:
+    return sql.format(", ".join("events." + column for column in columns), condition)
+
+
+_OF_STREAM: Final = (_in_stream(_SORTED_STREAM, LogRow._fields), _in_stream(_STREAM_TAIL, LogRow._fields))
+_BODIES: Final = (
+    _in_stream(_SORTED_STREAM, BodyRow._fields, "AND events.type = ?"),
+    _in_stream(_STREAM_TAIL, BodyRow._fields, "AND events.type = ?"),
+)
 _SORT: Final = (
     "INSERT INTO streams SELECT stream, position FROM events WHERE position > (SELECT up_to FROM sorted) "
     "ORDER BY stream, position"
@@ -122,11 +132,10 @@ class SqliteSnapshot:
     def events(self, *, after: int, limit: int, stream: str | None = None) -> list[LogRow]:
         if stream is None:
             return [LogRow._make(row) for row in self._all(_EVENTS, (after, limit))]
-        (up_to,) = self._only(_SORTED)
-        found = self._all(_STREAM, (stream, after, limit)) if after < up_to else []
-        if len(found) < limit:
-            found += self._all(_STREAM_TAIL, (max(after, up_to), stream, limit - len(found)))
-        return [LogRow._make(row) for row in found]
+        return [LogRow._make(row) for row in self._of_stream(_OF_STREAM, stream, (), after, limit)]
+
+    def bodies(self, stream: str, type: str, *, after: int, limit: int) -> list[BodyRow]:
+        return [BodyRow._make(row) for row in self._of_stream(_BODIES, stream, (type,), after, limit)]
 
     def streams(self, *, after: int, limit: int) -> list[str]:
         return [stream for (stream,) in self._all(_STREAMS, (after, limit))]
@@ -147,6 +156,17 @@ class SqliteSnapshot:
     def end(self) -> None:
         """Whoever kept it can't use it any more."""
         self.failure = _OVER
+
+    def _of_stream(
+        self, statements: tuple[str, str], stream: str, values: Sequence[str], after: int, limit: int
+    ) -> list[Any]:
+        """Rows of a stream: what is sorted already, and what was appended since then."""
+        in_sorted, in_tail = statements
+        (up_to,) = self._only(_SORTED)
+        found = self._all(in_sorted, (stream, after, *values, limit)) if after < up_to else []
+        if len(found) < limit:
+            found += self._all(in_tail, (stream, max(after, up_to), *values, limit - len(found)))
+        return found
 
     def _in_pieces(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
         """Run the statement with many rows at a time.

@@ -12,6 +12,7 @@ from coordinator.answers import Answer, ClaimGranted, LeaseRenewed, NoteTaken, P
 from coordinator.clock import to_datetime
 from coordinator.errors import Unavailable
 from coordinator.jobs import JobRef
+from coordinator.messages import Message, message_of
 from coordinator.tokens import draw
 from events.envelope import Envelope
 from events.jobs import JobAccepted, JobBlocked, JobNoted, JobRenewed, JobReserved, JobUnblocked
@@ -58,12 +59,12 @@ class Told:
     def event_at(self, position: int) -> AnyEvent:
         return self._events[position - 1]
 
-    def messages(self, topic: str, first: int, last: int) -> list[Envelope]:
-        return [
-            Envelope(position, NOW, "ada", None, None, None, None, position, event)
+    def messages(self, topic: str, first: int, last: int) -> tuple[Message, ...]:
+        return tuple(
+            message_of(event, position, NOW, "ada")
             for position, event in enumerate(self._events, start=1)
             if isinstance(event, MessageSent) and event.topic == topic and first <= event.number <= last
-        ]
+        )
 
 
 @pytest.mark.parametrize(

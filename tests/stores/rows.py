@@ -11,13 +11,19 @@ T = TypeVar("T")
 
 
 def event(
-    position: int, *, stream: str = "job/a", at: int = 0, actor: str = "ada", receipt: str | None = None
+    position: int,
+    *,
+    stream: str = "job/a",
+    type: str = "job.added",
+    at: int = 0,
+    actor: str = "ada",
+    receipt: str | None = None,
 ) -> LogRow:
     return LogRow(
         position=position,
         at=at or position * 10,
         stream=stream,
-        type="job.added",
+        type=type,
         actor=actor,
         origin="host/1/2",
         context=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Closed
-from coordinator.stores.interface import FORMAT, Head, LogRow, RowExists, Snapshot, Store, Transaction
+from coordinator.stores.interface import FORMAT, BodyRow, Head, LogRow, RowExists, Snapshot, Store, Transaction
 from tests.stores.rows import append, append_in, event, head_at, head_of, keys, log_of, once, positions, put, row, write
 
 
@@ -79,6 +79,21 @@ def test_one_streams_events_are_paged_in_order(store: Store) -> None:
     assert page(3, 2) == [5, 7]
     assert page(7, 2) == [9]
     assert store.read(lambda snapshot: snapshot.events(after=0, limit=2, stream="job/2")) == []
+
+
+def test_the_bodies_of_one_type_in_one_stream_are_paged_in_order(store: Store) -> None:
+    wanted, other_type, other_stream = ("topic/a", "message.sent"), ("topic/a", "refused"), ("topic/b", "message.sent")
+    kinds = [wanted, other_type, wanted, other_stream, wanted, other_type, wanted]
+    append(
+        store, *(event(n, actor=f"agent-{n}", stream=stream, type=type) for n, (stream, type) in enumerate(kinds, 1))
+    )
+
+    def page(after: int, limit: int) -> list[BodyRow]:
+        return store.read(lambda snapshot: snapshot.bodies("topic/a", "message.sent", after=after, limit=limit))
+
+    assert page(0, 2) == [BodyRow(1, 10, "agent-1", '{"n":1}'), BodyRow(3, 30, "agent-3", '{"n":3}')]
+    assert [row.position for row in page(3, 9)] == [5, 7]
+    assert page(7, 9) == []
 
 
 def test_a_receipt_is_found_for_its_actor_only(store: Store) -> None:

@@ -52,6 +52,7 @@ def test_memory_and_sqlite_agree(
             [snapshot.bucket("v", b, limit=99) for b in ("", "ready", "é")],
             snapshot.row("v", low),
             [snapshot.events(after=n, limit=3, stream=stream) for n in (0, 4) for stream in ("job/a", "topic/b", None)],
+            [snapshot.bodies(stream, "job.added", after=n, limit=3) for n in (0, 4) for stream in ("job/a", "topic/b")],
             [snapshot.receipt("ada", str(n)) for n in range(1, 9)],
             [snapshot.position_at(n * 10 + 5) for n in range(9)],
         )

@@ -14,7 +14,7 @@ from coordinator.stores import checkpoint
 from coordinator.stores.interface import Snapshot, Transaction
 from coordinator.stores.sqlite import SqliteReader, SqliteStore
 from tests.stores.children import Child
-from tests.stores.rows import append_in, event, for_ever, head_of, log_of, once, positions, put, row
+from tests.stores.rows import append, append_in, event, for_ever, head_of, log_of, once, positions, put, row
 
 BODY = "x" * 1000
 MEGABYTE = 1_000_000
@@ -236,3 +236,18 @@ def append_some(transaction: Transaction) -> None:
 
 def stream(store: SqliteStore, after: int, limit: int) -> list[int]:
     return positions(store.read(lambda snapshot: snapshot.events(after=after, limit=limit, stream="job/3")))
+
+
+def test_bodies_of_one_type_are_found_before_and_after_they_are_sorted(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "_FIRST_ROWS", 15)
+    monkeypatch.setattr(checkpoint, "_FEWEST_ROWS", 15)
+    monkeypatch.setattr(checkpoint, "_MOST_ROWS", 15)
+    types = ["message.sent", "command.refused"]
+
+    for first in range(1, 40, 10):
+        append(sqlite, *(event(n, stream="topic/a", type=types[n % 2]) for n in range(first, first + 10)))
+
+        rows = sqlite.read(lambda snapshot: snapshot.bodies("topic/a", "message.sent", after=0, limit=99))
+        assert [row.position for row in rows] == list(range(2, first + 10, 2))
