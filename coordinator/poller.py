@@ -13,7 +13,7 @@ from coordinator.threads import start_thread
 
 log = logging.getLogger("coordinator")
 
-POLL_S = 0.004
+POLL_S = 0.006
 
 _SLOWEST_POLL_S = 1.0  # while the store cannot be asked
 _MANY = 1_000  # where more was committed at once, nobody asks what it was
