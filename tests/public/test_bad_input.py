@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 def message(topic: str) -> Message:
-    sent = datetime.fromtimestamp(0, UTC)
-    return Message(topic=topic, number=1, sender="ada", at=sent, position=1, _body=Raw(b"{}"))
+    return Message(topic=topic, number=1, sender="ada", position=1, _at=0, _body=Raw(b"{}"))
 
 
 NOT_TEXT = {"None": None, "int": 7, "bytes": b"ada", "list": ["ada"], "type": str}

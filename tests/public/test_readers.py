@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +18,7 @@ from coordinator import (
     ReaderSuperseded,
 )
 from coordinator.testing import ManualClock
-from tests.public.support import entries, numbers, refusals, send, story
+from tests.public.support import Records, entries, numbers, refusals, send, story
 
 pytestmark = pytest.mark.both_stores
 
@@ -121,6 +122,22 @@ async def test_a_session_that_is_opened_again_by_its_receipt_is_the_same_and_han
         await send(ada, 4)
         assert numbers(await anext(again.pages())) == [4]
     assert (await story(coordinator)).count("reader.opened") == 1
+
+
+async def test_a_handle_whose_session_acknowledged_more_elsewhere_waits_for_what_comes_then(
+    coordinator: Coordinator, ada: Agent, three: None, records: Records
+):
+    async with ada.reader("builds", receipt="ada-1") as reader, ada.reader("builds", receipt="ada-1") as again:
+        await again.acknowledge(await again.read())
+
+        waiting = asyncio.create_task(anext(reader.pages()))
+        await records.until("read_messages", "nothing")
+        for number in range(5):
+            await ada.send("other", {"number": number})
+
+        assert len(records.of("read_messages", "nothing")) == 1
+        await send(ada, 4)
+        assert numbers(await waiting) == [4]
 
 
 # Acknowledging
