@@ -42,8 +42,8 @@ class Writer:
         journal: what is kept from batch to batch.
         loop: where callers wait.
         busy_timeout_s: how long a command may wait for the turn before it ends with `Busy`.
-        committed: called on the loop after each commit that added to the log, with what it added (None: nobody knows),
-            and whether it was looked for due leases.
+        committed: called on the loop after each batch, with what it added to the log (None: nobody knows), and whether
+            it was looked for due leases.
         observe: called on the loop with a record of each command.
         orphaned: called on the store's thread when the program ends without closing.
     """
@@ -357,8 +357,7 @@ class Writer:
                 call.future.set_result(outcome)
             elif call.request is not None:
                 self._unheard(call.request, outcome)
-        if added is None or added.streams or ticked:  # a claim that found nothing must not wake those who look for one
-            self._committed(added, ticked)
+        self._committed(added, ticked)
         if self._observe is not None:
             for call, outcome in answered:
                 self._tell(self._observe, call, outcome, len(answered), done_at)

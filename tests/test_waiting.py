@@ -312,6 +312,20 @@ async def test_an_empty_transaction_wakes_those_alone_whose_lease_should_be_over
         waiter.task.cancel()
 
 
+async def test_a_batch_that_appended_nothing_wakes_nobody(world: World):
+    """Else those who look for work and find none would have each other look again, for ever."""
+    waiters = [Waiter(world, [streams], goal=100, slowness=0) for streams in WATCHED]
+    await world.settle()
+    looks = [waiter.looks for waiter in waiters]
+
+    world.commit()
+    await world.settle()
+
+    assert [waiter.looks for waiter in waiters] == looks
+    for waiter in waiters:
+        waiter.task.cancel()
+
+
 async def test_who_looks_fails_and_is_forgotten(world: World):
     async def look() -> Look[None]:
         raise LookupError("nothing there")
