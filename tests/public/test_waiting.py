@@ -16,7 +16,7 @@ from coordinator.search import Search
 from coordinator.session import Session
 from coordinator.testing import ManualClock, memory_coordinator
 from coordinator.writer import Writer
-from tests.public.support import PATIENCE_S, Records, claimed, story, turn_held
+from tests.public.support import PATIENCE_S, Polls, Records, claimed, story, turn_held
 
 both_stores = pytest.mark.both_stores
 
@@ -383,13 +383,16 @@ async def test_who_waits_is_not_woken_by_those_who_find_nothing(
 # When the clock or the turn are not as expected
 
 
-async def test_a_lapse_is_noticed_although_the_turn_was_taken_when_it_fell_due(database: Path, clock: ManualClock):
+async def test_a_lapse_is_noticed_although_the_turn_was_taken_when_it_fell_due(
+    database: Path, clock: ManualClock, polls: Polls
+):
     async with Coordinator.open(database, clock=clock, busy_timeout_s=0.05) as opened:
         ada = opened.agent("ada")
         await claimed(ada, "first", lease_s=30)
         await claimed(ada, "second", lease_s=60)
         first = await waiting_for(opened, "first", "ready")
         second = await waiting_for(opened, "second", "ready")
+        await polls.have_seen(opened)  # nothing but the lapse wakes them now
 
         with turn_held(database):
             clock.advance(30)
