@@ -13,8 +13,10 @@ from coordinator.threads import start_thread
 
 log = logging.getLogger("coordinator")
 
-POLL_S = 0.006
+POLL_S = 0.004
+QUIET_POLL_S = 0.008  # while nobody else has committed anything for a second
 
+_QUIET_AFTER_S = 1.0
 _SLOWEST_POLL_S = 1.0  # while the store cannot be asked
 _MANY = 1_000  # where more was committed at once, nobody asks what it was
 
@@ -34,6 +36,7 @@ class Poller:
         self._closed = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._news_at = time.monotonic()
         self._told = 0  # everybody was told of what the log holds up to this position
 
     def more(self) -> None:
@@ -62,35 +65,37 @@ class Poller:
 
     def _run(self) -> None:
         store: Store | None = None
-        interval_s = POLL_S
+        pause_s = 0.0  # beyond an interval, while the store cannot be asked
         try:
-            while self._wanted(interval_s):
+            while self._wanted(pause_s):
                 try:
                     if store is None:
                         store = self._watch()
                         end = store.read(lambda snapshot: snapshot.head().position)
                         self._wake(None)  # whatever was committed before the first look
                         self.told(0, end)
-                    elif store.changed() and (streams := self._news(store)) != set():
-                        self._wake(streams)
+                    elif store.changed():
+                        self._news_at = time.monotonic()
+                        if (streams := self._news(store)) != set():
+                            self._wake(streams)
                 except CoordinatorError:
-                    if interval_s == POLL_S:
+                    if not pause_s:
                         log.warning("the store does not say whether it changed; trying again", exc_info=True)
-                    interval_s = min(2 * interval_s, _SLOWEST_POLL_S)
+                    pause_s = min(2 * pause_s or POLL_S, _SLOWEST_POLL_S)
                     self._wake(None)  # whoever waits looks too, and hears what is wrong
                 else:
-                    interval_s = POLL_S
+                    pause_s = 0.0
         finally:
             if store is not None:
                 store.close()
 
-    def _wanted(self, interval_s: float) -> bool:
-        """Wait one interval, or for as long as nobody waits; False when it is time to end."""
-        if interval_s == POLL_S:
-            time.sleep(POLL_S)  # costs half of what a wait costs that `close` could cut short
+    def _wanted(self, pause_s: float) -> bool:
+        """Wait one interval and a pause, or for as long as nobody waits; False when it is time to end."""
+        quiet = time.monotonic() - self._news_at > _QUIET_AFTER_S
+        time.sleep(QUIET_POLL_S if quiet else POLL_S)  # costs half of what a wait costs that `close` could cut short
         with self._changed:
-            if interval_s > POLL_S:
-                self._changed.wait(interval_s)
+            if pause_s:
+                self._changed.wait(pause_s)
             while not self._waiters and not self._closed:
                 self._changed.wait()
             return not self._closed

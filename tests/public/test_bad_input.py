@@ -233,7 +233,10 @@ FIELDS: dict[str, tuple[Callable[..., Any], dict[str, dict[str, Any]]]] = {
         {"job": JOB, "reason": REASON, **WRITE},
     ),
     "Agent.claim": (lambda h, **a: h.ada.claim(**{"job": h.job, **a}), {"job": JOB, "lease_s": LEASE, **WRITE}),
-    "Agent.claim_next": (lambda h, **a: h.ada.claim_next(**a), {"lease_s": LEASE, **WRITE}),
+    "Agent.claim_next": (
+        lambda h, **a: h.ada.claim_next(**a),
+        {"wait_s": without(LEASE, "zero", "under a second"), "lease_s": LEASE, **WRITE},
+    ),
     "Agent.claims": (lambda h, **a: h.ada.claims(**a), {"lease_s": LEASE, "context": without(NAME)}),
     "Agent.resume": (lambda h, **a: h.ada.resume(**a), {"token": TOKEN}),
     "Agent.recall": (lambda h, **a: h.ada.recall(**a), {"receipt": NAME}),
@@ -287,6 +290,10 @@ FIELDS: dict[str, tuple[Callable[..., Any], dict[str, dict[str, Any]]]] = {
     ),
     "Coordinator.log": (
         lambda h, **a: h.coordinator.log(**a),
+        {"after": {**WHOLE, "negative": -1}, "job": without(NAME)},
+    ),
+    "Coordinator.follow": (
+        lambda h, **a: h.coordinator.follow(**a),
         {"after": {**WHOLE, "negative": -1}, "job": without(NAME)},
     ),
     "Coordinator.at": (
