@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from coordinator.messages import Message
-from coordinator.refusals import PageUnacknowledged
-
-if TYPE_CHECKING:
-    from coordinator.reader import Reader
 
 
 class Pages:
     """An asynchronous iterator of pages that waits for messages.
 
     Args:
+        read: gives the next page, perhaps an empty one.
         news: waits until there is more to read, or reading would be refused.
     """
 
-    def __init__(self, reader: Reader, limit: int, news: Callable[[], Awaitable[None]]) -> None:
-        self._reader = reader
-        self._limit = limit
+    def __init__(self, read: Callable[[], Awaitable[tuple[Message, ...]]], news: Callable[[], Awaitable[None]]) -> None:
+        self._read = read
         self._news = news
 
     def __aiter__(self) -> Pages:
         return self
 
     async def __anext__(self) -> tuple[Message, ...]:
-        reader = self._reader
-        if reader.acknowledged < reader.delivered:
-            raise PageUnacknowledged(reader.topic, reader.name, number=reader.delivered)
-        while not (page := await reader.read(self._limit)):
+        while not (page := await self._read()):
             await self._news()
         return page

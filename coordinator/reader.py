@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 
 from coordinator import limits
@@ -12,6 +13,7 @@ from coordinator.commands import AcknowledgeMessages, OpenReader, ReadMessages
 from coordinator.errors import Closed, InvalidInput
 from coordinator.messages import Message
 from coordinator.pages import Pages
+from coordinator.refusals import PageUnacknowledged
 from coordinator.seen import Seen
 from coordinator.session import Session
 from events.messages import reader_stream, topic_stream
@@ -106,15 +108,7 @@ class Reader:
         """
         limit = limits.whole("limit", limit, 1, limits.PAGE_MAX)
         async with self._reading:
-            command = ReadMessages(
-                topic=self._topic, reader=self._name, token_digest=self._digest, after=self._cursor, limit=limit
-            )
-            outcome = await self._session.ask(self._actor, command, receipt, context)
-            if outcome.answer is None:
-                return ()
-            page = expect(PageDelivered, outcome.answer).messages
-            self._cursor = max(self._cursor, page[-1].number)  # only now: a page that was lost is handed out again
-            return page
+            return await self._read(limit, receipt, context)
 
     def pages(self, limit: int = _LIMIT) -> Pages:
         """Pages one after another, waiting for messages: `async for page in reader.pages()`.
@@ -125,7 +119,8 @@ class Reader:
         Args:
             limit: so many messages a page at most, 1 to 1,000; never more than 8 MiB, as in `read`.
         """
-        return Pages(self, limits.whole("limit", limit, 1, limits.PAGE_MAX), self._news)
+        limit = limits.whole("limit", limit, 1, limits.PAGE_MAX)
+        return Pages(partial(self._read_if_acknowledged, limit), self._news)
 
     async def acknowledge(
         self, page: Sequence[Message] | int, *, receipt: str | None = None, context: str | None = None
@@ -151,6 +146,23 @@ class Reader:
             self._acknowledged = max(self._acknowledged, number)
             self._cursor = max(self._cursor, number)  # which an earlier session may have been handed
         return self._acknowledged
+
+    async def _read_if_acknowledged(self, limit: int) -> tuple[Message, ...]:
+        async with self._reading:  # before looking: of two who ask at once, one may be handed a page first
+            if self._acknowledged < self._cursor:
+                raise PageUnacknowledged(self._topic, self._name, number=self._cursor)
+            return await self._read(limit, None, None)
+
+    async def _read(self, limit: int, receipt: str | None, context: str | None) -> tuple[Message, ...]:
+        command = ReadMessages(
+            topic=self._topic, reader=self._name, token_digest=self._digest, after=self._cursor, limit=limit
+        )
+        outcome = await self._session.ask(self._actor, command, receipt, context)
+        if outcome.answer is None:
+            return ()
+        page = expect(PageDelivered, outcome.answer).messages
+        self._cursor = max(self._cursor, page[-1].number)  # only now: a page that was lost is handed out again
+        return page
 
     async def _news(self) -> None:
         digest, stream = self._digest, reader_stream(self._topic, self._name)

@@ -135,6 +135,22 @@ async def test_the_next_page_does_not_come_before_the_last_is_acknowledged(ada: 
 
 
 @both_stores
+async def test_of_two_who_wait_for_a_page_of_one_reader_the_second_is_told_to_acknowledge_first(
+    coordinator: Coordinator, ada: Agent, bob: Agent
+):
+    async with bob.reader("builds") as reader:
+        tasks = [asyncio.create_task(anext(reader.pages(limit=1))) for _ in range(2)]
+        await asleep(coordinator, 2)
+
+        await asyncio.gather(ada.send("builds", {}), ada.send("builds", {}))
+        async with asyncio.timeout(PATIENCE_S):
+            pages = await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert sorted(type(page).__name__ for page in pages) == ["PageUnacknowledged", "tuple"]
+        assert (reader.delivered, reader.acknowledged) == (1, 0)
+
+
+@both_stores
 async def test_pages_acknowledge_nothing_themselves(coordinator: Coordinator, ada: Agent, bob: Agent):
     await ada.send("builds", {})
     async with bob.reader("builds") as reader:
