@@ -14,7 +14,7 @@ from coordinator.threads import start_thread
 log = logging.getLogger("coordinator")
 
 POLL_S = 0.004
-QUIET_POLL_S = 0.008  # while nobody else has committed anything for a second
+QUIET_POLL_S = 0.008  # while nobody has committed anything for a second
 
 _QUIET_AFTER_S = 1.0
 _SLOWEST_POLL_S = 1.0  # while the store cannot be asked
