@@ -88,7 +88,7 @@ class Reads:
 
     def log(self, *, after: int = 0, job: str | None = None) -> Log:
         """The events behind position `after`, of one job if it is named: `async for entry in coordinator.log()`."""
-        after = limits.whole("after", after, 0, 2**63 - 1)
+        after = limits.whole("after", after, 0, limits.INTEGER_MAX)
         stream = None if job is None else "job/" + limits.name("job", job)
 
         async def page(after: int, limit: int) -> list[LogRow]:

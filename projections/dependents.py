@@ -6,9 +6,7 @@ import msgspec
 
 from events.envelope import Envelope
 from events.jobs import JobAdded, JobRevised
-from projections.projection import Changes, Get, Projection
-
-_SEPARATOR = "\x1f"  # no id can hold a control character
+from projections.projection import SEPARATOR, Changes, Get, Projection, keys_of
 
 
 class DependentRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -18,7 +16,7 @@ class DependentRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def dependents_range(dependency: str) -> tuple[str, str]:
     """The lowest key of the rows that wait for `dependency`, and the first key behind them."""
-    return dependency + _SEPARATOR, dependency + chr(ord(_SEPARATOR) + 1)
+    return keys_of(dependency)
 
 
 def place(row: DependentRow) -> tuple[str, int]:
@@ -26,7 +24,7 @@ def place(row: DependentRow) -> tuple[str, int]:
 
 
 def _key(dependency: str, job: str) -> str:
-    return dependency + _SEPARATOR + job
+    return dependency + SEPARATOR + job
 
 
 def _defined(event: JobAdded | JobRevised, envelope: Envelope, get: Get[DependentRow]) -> Changes[DependentRow]:

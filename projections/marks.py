@@ -6,10 +6,9 @@ import msgspec
 
 from events.envelope import Envelope
 from events.messages import MessageSent
-from projections.projection import Changes, Get, Projection
+from projections.projection import SEPARATOR, Changes, Get, Projection
 
 STEP = 64
-_SEPARATOR = "\x1f"  # no name can hold a control character
 
 
 class MarkRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -18,7 +17,7 @@ class MarkRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def mark_key(topic: str, number: int) -> str:
     """The key of the last mark at or before a message."""
-    return f"{topic}{_SEPARATOR}{(number - 1) // STEP}"
+    return f"{topic}{SEPARATOR}{(number - 1) // STEP}"
 
 
 def place(row: MarkRow) -> tuple[str, int]:

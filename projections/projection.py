@@ -22,6 +22,15 @@ Fold = Callable[[Any, Envelope, Get[Row]], Changes[Row]]
 """A pure function of one event, its envelope and the rows before it."""
 
 
+SEPARATOR = "\x1f"
+"""Between the parts of a key: no id and no name can hold a control character."""
+
+
+def keys_of(first: str) -> tuple[str, str]:
+    """The lowest of the keys of more than one part that begin with this part, and the first key behind them."""
+    return first + SEPARATOR, first + chr(ord(SEPARATOR) + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Projection(Generic[Row]):
     """Keyed rows that are folded from events.

@@ -7,9 +7,7 @@ from msgspec.structs import replace
 
 from events.envelope import Envelope
 from events.messages import MessagesAcknowledged, MessagesDelivered, ReaderOpened
-from projections.projection import Changes, Get, Projection
-
-_SEPARATOR = "\x1f"  # no name can hold a control character
+from projections.projection import SEPARATOR, Changes, Get, Projection, keys_of
 
 
 class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -22,12 +20,12 @@ class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def reader_key(topic: str, reader: str) -> str:
-    return topic + _SEPARATOR + reader
+    return topic + SEPARATOR + reader
 
 
 def readers_range(topic: str) -> tuple[str, str]:
     """The lowest key of the readers of a topic, and the first key behind them."""
-    return topic + _SEPARATOR, topic + chr(ord(_SEPARATOR) + 1)
+    return keys_of(topic)
 
 
 def place(row: ReaderRow) -> tuple[str, int]:
