@@ -90,6 +90,7 @@ class Reader:
     ) -> None:
         self._opened = None
         self._entered = False
+        self._session.waiting.wake({self._stream})  # who still waits for pages hears that it is closed
 
     def __repr__(self) -> str:
         return f"<Reader {self._name!r} of {self._topic!r}, acknowledged {self._acknowledged}>"
@@ -165,12 +166,13 @@ class Reader:
         return page
 
     async def _news(self) -> None:
-        digest, stream = self._digest, reader_stream(self._topic, self._name)
+        digest = self._digest
 
         def look(seen: Seen) -> tuple[None] | frozenset[str]:
-            if seen.last_message(self._topic) > self._after(seen) or not seen.holds(stream, digest):
+            refused = self._opened is None or not seen.holds(self._stream, digest)
+            if refused or seen.last_message(self._topic) > self._after(seen):
                 return (None,)
-            return frozenset({topic_stream(self._topic), stream})
+            return frozenset({topic_stream(self._topic), self._stream})
 
         await self._session.until(look)
 
@@ -187,6 +189,10 @@ class Reader:
         if any(message.topic != self._topic for message in page):
             raise InvalidInput("page", f"is of another topic than {self._topic!r}")
         return max((message.number for message in page), default=0)
+
+    @property
+    def _stream(self) -> str:
+        return reader_stream(self._topic, self._name)
 
     @property
     def _digest(self) -> str:

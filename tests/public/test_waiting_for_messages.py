@@ -246,6 +246,15 @@ async def test_who_waits_is_told_when_the_coordinator_is_closed(coordinator: Coo
 
 
 @both_stores
+async def test_who_waits_is_told_when_the_reader_is_left(coordinator: Coordinator, bob: Agent):
+    async with bob.reader("builds") as reader:
+        task = await waiting(coordinator, reader.pages())
+
+    with pytest.raises(Closed):
+        await end_of(task)
+
+
+@both_stores
 async def test_a_reader_that_was_left_hands_out_no_pages(ada: Agent, bob: Agent):
     await ada.send("builds", {})
     async with bob.reader("builds") as reader:
