@@ -57,7 +57,7 @@ class SystemClock:
         return time.time_ns() // 1_000
 
     def boot(self) -> int:
-        return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000
+        return time.clock_gettime_ns(BOOT_CLOCK) // 1_000
 
     def wait(self, condition: Condition, until: int | None) -> None:
         if until is None:
@@ -187,7 +187,7 @@ def _started_us() -> int:
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])  # field 22; the name before it may hold anything
-        age = time.clock_gettime(_BOOT_CLOCK) - ticks / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(BOOT_CLOCK) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return now
     return now - round(max(age, 0.0) * 1_000_000)
@@ -199,7 +199,9 @@ def _boot_clock() -> int:
     return getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 
 
-_BOOT_CLOCK: Final = _boot_clock()
+BOOT_CLOCK: Final = _boot_clock()
+"""The number of the clock that `SystemClock.boot()` reads, for a process that is to read the same."""
+
 _boot_id_found: str = ""
 
 
