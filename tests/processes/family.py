@@ -18,7 +18,7 @@ from coordinator.processes import ENDED, descendants, processes
 
 TREE = str(Path(__file__).with_name("tree.py"))
 PYTHON = [sys.executable, "-I", "-S"]
-LONG_S = 600.0
+LONG_S = 20.0  # only reached where a protection fails
 
 ADOPTS = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans, and has /proc")
 

@@ -14,7 +14,7 @@ import pytest
 
 from coordinator import Closed
 from coordinator.children import Supervised
-from tests.processes.family import ADOPTS, Family, are_gone, below, boot_in, eventually, is_gone, parent_of
+from tests.processes.family import ADOPTS, LONG_S, Family, are_gone, below, boot_in, eventually, is_gone, parent_of
 
 WAITS = "import signal; print(flush=True); signal.pause()"
 
@@ -89,7 +89,7 @@ async def test_a_child_is_stopped_when_its_deadline_passes(family: Family):
 async def test_a_renewed_child_lives_on_also_while_the_loop_is_blocked(family: Family):
     child = await family.python("import time; time.sleep(0.6); print('done')", within_s=0.3)
 
-    renewing = threading.Thread(target=child.renew, args=[boot_in(600)])
+    renewing = threading.Thread(target=child.renew, args=[boot_in(LONG_S)])
     renewing.start()
     renewing.join()
     end = await child.wait()

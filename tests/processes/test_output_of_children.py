@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 
@@ -10,8 +11,6 @@ import pytest
 
 from coordinator.pipes import MAX_LINE, TAIL
 from tests.processes.family import ADOPTS, Family, boot_in
-
-FLOOD = "import os, sys\nfor _ in range(400): os.write(int(sys.argv[1]), b'x' * 99_999 + b'\\n')\nprint('done')"
 
 
 async def test_a_child_that_floods_its_stderr_is_not_held_up_and_the_last_of_it_is_kept(family: Family):
@@ -127,8 +126,6 @@ async def test_a_long_stdin_arrives_whole_and_ends(family: Family):
         "import hashlib, sys; print(hashlib.md5(sys.stdin.buffer.read()).hexdigest())", stdin=stdin
     )
     end = await child.wait()
-
-    import hashlib
 
     assert end.last_line.decode() == hashlib.md5(stdin).hexdigest()
 

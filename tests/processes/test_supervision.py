@@ -18,6 +18,7 @@ import pytest
 from coordinator import supervision
 from tests.processes.family import (
     ADOPTS,
+    LONG_S,
     PYTHON,
     TREE,
     Family,
@@ -68,7 +69,7 @@ class Runner:
 
 
 @contextmanager
-def runner(folder: Path, *, within_s: float = 600, forks: bool = False) -> Iterator[Runner]:
+def runner(folder: Path, *, within_s: float = LONG_S, forks: bool = False) -> Iterator[Runner]:
     """A program that runs a child with descendants, in a process of its own."""
     tree = [*PYTHON, TREE, "left", "stubborn group", "stubborn stays"]
     arguments = [str(within_s), "forks" if forks else "", *tree]
@@ -199,20 +200,33 @@ async def test_a_keeper_that_reads_nothing_more_does_not_block_who_renews(family
     os.kill(keeper, signal.SIGSTOP)
 
     for _ in range(10_000):
-        child.renew(boot_in(600))
+        child.renew(boot_in(LONG_S))
     child.stop()
     os.kill(keeper, signal.SIGCONT)
     end = await child.wait()
 
-    assert end.how in ("asked", "abandoned")
+    assert end.how == "abandoned"  # it was shut off: nothing more could be said
     assert are_gone(*pids)
+
+
+async def test_a_renewal_sent_in_time_counts_although_the_keeper_was_late_to_read_it(family: Family):
+    child = await family.python("import time; time.sleep(0.5); print('done')", within_s=0.3)
+    deadline = boot_in(0.3)
+    keeper = parent_of(child.pid)
+    os.kill(keeper, signal.SIGSTOP)
+
+    child.renew(boot_in(LONG_S))
+    await eventually(lambda: boot_in(0) > deadline)
+    os.kill(keeper, signal.SIGCONT)
+
+    assert (await child.wait()).how == "itself"
 
 
 async def test_a_command_after_the_end_does_no_harm(family: Family):
     child = await family.run("/bin/true")
     await child.wait()
 
-    child.renew(boot_in(600))
+    child.renew(boot_in(LONG_S))
     child.stop()
     child.abandon()
 
@@ -248,7 +262,7 @@ async def test_where_no_orphan_can_be_adopted_the_group_ends_all_the_same(
     change("adopt = supervisor.adopt_orphans; supervisor.adopt_orphans = lambda: adopt() and False")
     kind = "stubborn group" if stubborn else "group"
     stays = ["stays"] if how == "asked" else []
-    child, pids = await family.tree(kind, kind, *stays, grace_s=0.1 if stubborn else 600)
+    child, pids = await family.tree(kind, kind, *stays, grace_s=0.1 if stubborn else LONG_S)
 
     if how == "asked":
         child.stop()
