@@ -75,6 +75,7 @@ class Child:
         self._frames = Frames()
         self._started: asyncio.Future[int] = loop.create_future()
         self._ended: asyncio.Future[Exit] = loop.create_future()
+        self._asked = False
         self._report: dict[str, Any] | None = None
         self._lines = Lines(line)
         self._tail = Tail()
@@ -96,6 +97,7 @@ class Child:
 
     def stop(self) -> None:
         """End it with all it started: SIGTERM, and SIGKILL after the grace."""
+        self._asked = True
         if not self._say({"stop": True}):
             self.abandon()
 
@@ -119,9 +121,11 @@ class Child:
 
     def _say(self, message: dict[str, Any]) -> bool:
         """Whether its keeper will read it, or has gone."""
+        data = frame(message)
         with self._sending:
             try:
-                self._control.send(frame(message))
+                if self._control.send(data) < len(data):  # half a message cannot be taken back; Linux sends all or none
+                    self._control.shutdown(socket.SHUT_WR)
             except BlockingIOError:
                 return False
             except OSError:
@@ -143,7 +147,8 @@ class Child:
                 self._settle_start(OSError(message["failed"], message["text"], message["file"]))
                 self._end({"exited": None, "how": "abandoned", "killed": False, "left": 0})
             else:
-                self._end(message)
+                shut_off = self._asked and message["how"] == "abandoned"  # as it had no room for the request
+                self._end({**message, "how": "asked"} if shut_off else message)
         if not data and self._report is None:
             self._lose()
 
