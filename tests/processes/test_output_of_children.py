@@ -108,7 +108,7 @@ async def test_an_end_is_not_held_up_by_who_else_holds_the_output_open(family: F
     assert end.last_line == b"last"
 
 
-async def test_a_child_that_does_not_read_its_stdin_is_not_waited_for(family: Family):
+async def test_a_child_that_does_not_read_its_stdin_is_not_waited_for(family: Family, caplog: pytest.LogCaptureFixture):
     stdin = b"x" * 10_000_000
 
     ignoring = await family.run("/bin/true", stdin=stdin)
@@ -117,6 +117,7 @@ async def test_a_child_that_does_not_read_its_stdin_is_not_waited_for(family: Fa
 
     assert (await ignoring.wait()).returncode == 0
     assert (await waiting.wait()).how == "deadline"
+    assert not caplog.records  # where the loop says what failed
 
 
 async def test_a_long_stdin_arrives_whole_and_ends(family: Family):
