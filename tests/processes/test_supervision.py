@@ -210,16 +210,16 @@ async def test_a_keeper_that_reads_nothing_more_does_not_block_who_renews(family
 
 
 async def test_a_renewal_sent_in_time_counts_although_the_keeper_was_late_to_read_it(family: Family):
-    child = await family.python("import time; time.sleep(0.5); print('done')", within_s=0.3)
-    deadline = boot_in(0.3)
-    keeper = parent_of(child.pid)
-    os.kill(keeper, signal.SIGSTOP)
+    child, _ = await family.tree("stays", within_s=1.5)
+    deadline = boot_in(1.5)
+    os.kill(keeper := parent_of(child.pid), signal.SIGSTOP)
 
     child.renew(boot_in(LONG_S))
     await eventually(lambda: boot_in(0) > deadline)
     os.kill(keeper, signal.SIGCONT)
+    child.stop()
 
-    assert (await child.wait()).how == "itself"
+    assert (await child.wait()).how == "asked"
 
 
 async def test_a_command_after_the_end_does_no_harm(family: Family):
