@@ -25,17 +25,35 @@ if TYPE_CHECKING:
     from coordinator.errors import NotAWorkspace as NotAWorkspace
     from coordinator.errors import NotSubmitted as NotSubmitted
     from coordinator.errors import OutcomeUnknown as OutcomeUnknown
+    from coordinator.errors import PreviewFailed as PreviewFailed
     from coordinator.errors import Unavailable as Unavailable
     from coordinator.errors import UnsupportedEventLoop as UnsupportedEventLoop
     from coordinator.errors import UnsupportedPlatform as UnsupportedPlatform
     from coordinator.jobs import Job as Job
     from coordinator.jobs import JobRef as JobRef
     from coordinator.jobs import JobState as JobState
+    from coordinator.kinds import Kind as Kind
+    from coordinator.kinds import SubprocessKind as SubprocessKind
+    from coordinator.kinds import Work as Work
     from coordinator.log import Log as Log
     from coordinator.log import LogEntry as LogEntry
     from coordinator.messages import Message as Message
     from coordinator.messages import ReaderPositions as ReaderPositions
     from coordinator.messages import Topic as Topic
+    from coordinator.operation import Operation as Operation
+    from coordinator.operation_refusals import ApprovalExpired as ApprovalExpired
+    from coordinator.operation_refusals import ApprovalMismatch as ApprovalMismatch
+    from coordinator.operation_refusals import ApprovalUnknown as ApprovalUnknown
+    from coordinator.operation_refusals import AttemptChanged as AttemptChanged
+    from coordinator.operation_refusals import OperationBound as OperationBound
+    from coordinator.operation_refusals import OperationLive as OperationLive
+    from coordinator.operation_refusals import OperationUnknown as OperationUnknown
+    from coordinator.operation_refusals import ReconcileFirst as ReconcileFirst
+    from coordinator.operations import AttemptRecord as AttemptRecord
+    from coordinator.operations import Finding as Finding
+    from coordinator.operations import Grant as Grant
+    from coordinator.operations import OperationStatus as OperationStatus
+    from coordinator.operations import Preview as Preview
     from coordinator.pages import Pages as Pages
     from coordinator.past import Past as Past
     from coordinator.payloads import JsonValue as JsonValue
@@ -80,10 +98,15 @@ _HOMES = {
     "claims": "Claims",
     "coordinator": "Coordinator",
     "errors": "BadPath Busy Closed CoordinatorError InvalidInput LimitPassed NewerFormat NotAWorkspace NotSubmitted"
-    " OutcomeUnknown Unavailable UnsupportedEventLoop UnsupportedPlatform",
+    " OutcomeUnknown PreviewFailed Unavailable UnsupportedEventLoop UnsupportedPlatform",
     "jobs": "Job JobRef JobState",
+    "kinds": "Kind SubprocessKind Work",
     "log": "Log LogEntry",
     "messages": "Message ReaderPositions Topic",
+    "operation": "Operation",
+    "operation_refusals": "ApprovalExpired ApprovalMismatch ApprovalUnknown AttemptChanged OperationBound OperationLive"
+    " OperationUnknown ReconcileFirst",
+    "operations": "AttemptRecord Finding Grant OperationStatus Preview",
     "pages": "Pages",
     "past": "Past",
     "payloads": "JsonValue Payload",

@@ -7,16 +7,19 @@ from functools import partial
 
 from coordinator import limits
 from coordinator.answers import (
+    AttemptQueued,
     ClaimGranted,
     LeaseRenewed,
     MessageNumbered,
     MessagesKept,
     NoteTaken,
+    OperationLeft,
     PageDelivered,
     PathsReserved,
     SessionOpened,
     expect,
 )
+from coordinator.approving import Approving
 from coordinator.arguments import seen_version, send_message
 from coordinator.claim import Claim
 from coordinator.claims import Claims
@@ -24,6 +27,7 @@ from coordinator.clock import to_datetime
 from coordinator.commands import ClaimJob, ClaimNext
 from coordinator.jobs import JobRef
 from coordinator.messages import Message
+from coordinator.operation import Operation
 from coordinator.payloads import Payload
 from coordinator.planning import Planning
 from coordinator.reader import Reader
@@ -32,7 +36,7 @@ from coordinator.resuming import as_if_sent_at, as_it_stands, claim_of
 from coordinator.tokens import Token
 
 
-class Agent(Planning):
+class Agent(Planning, Approving):
     """What one actor can ask of a workspace.
 
     Every write takes two more arguments:
@@ -172,7 +176,8 @@ class Agent(Planning):
 
         A claim comes back as a `Claim` with its token (which may be over by now), a renewal as the end of the lease, a
         note as its log position, a reservation as the paths, a sent message as its number, a page as its messages, an
-        acknowledgment and the opening of a reader as the acknowledged number, everything else as a `JobRef`.
+        acknowledgment and the opening of a reader as the acknowledged number, what was asked of an operation as its
+        `Operation`, everything else as a `JobRef`.
         """
         found = await self._session.recall(self._name, limits.name("receipt", receipt))
         match found:
@@ -190,6 +195,8 @@ class Agent(Planning):
                 return messages
             case SessionOpened(acknowledged=acknowledged):
                 return acknowledged
+            case AttemptQueued(operation=operation) | OperationLeft(operation=operation):
+                return self.operation(operation)
             case _:
                 return found
 
@@ -221,5 +228,5 @@ class Agent(Planning):
         return self._claim(claim, as_if_sent_at(claim, before, now))
 
 
-Recalled = Claim | JobRef | datetime | int | tuple[str, ...] | tuple[Message, ...] | None
+Recalled = Claim | JobRef | datetime | int | tuple[str, ...] | tuple[Message, ...] | Operation | None
 """What `recall` gives."""

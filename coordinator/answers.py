@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from coordinator.jobs import Job, JobRef, job_as_claimed
 from coordinator.messages import Message
@@ -28,6 +28,7 @@ from events.jobs import (
     JobReserved,
 )
 from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
+from events.operations import OperationEvent, OperationQueued, OperationRenewed
 from events.union import AnyEvent
 
 T = TypeVar("T")
@@ -78,6 +79,27 @@ class MessagesKept(Struct, frozen=True):
     number: int
 
 
+class AttemptQueued(Struct, frozen=True):
+    """An approved attempt of an operation: what its runner is given. Times are µs of log time."""
+
+    operation: str
+    kind: str
+    arguments: Raw
+    attempt: int
+    fence: int
+    lease_us: int
+    lease_until: int
+    token: Token
+
+
+class OperationLeft(Struct, frozen=True):
+    """An operation as a write left it."""
+
+    operation: str
+    attempt: int
+    position: int
+
+
 class Log(Protocol):
     """What an answer may read of the log."""
 
@@ -99,6 +121,8 @@ Answer = (
     | SessionOpened
     | PageDelivered
     | MessagesKept
+    | AttemptQueued
+    | OperationLeft
 )
 
 
@@ -137,6 +161,21 @@ def answer(envelopes: Sequence[Envelope], *, key: bytes, log: Log) -> Answer:
             return PageDelivered(log.messages(event.topic, event.first, event.last))
         case MessagesAcknowledged() as event:
             return MessagesKept(event.number)
+        case OperationQueued() as event:
+            return AttemptQueued(
+                operation=event.operation,
+                kind=event.kind,
+                arguments=event.arguments,
+                attempt=event.attempt,
+                fence=first.position,
+                lease_us=event.lease_us,
+                lease_until=event.lease_until,
+                token=derive(key, event.nonce, event.token_digest, fence=first.position),
+            )
+        case OperationRenewed() as event:
+            return LeaseRenewed(event.lease_us, event.lease_until)
+        case OperationEvent() as event:
+            return OperationLeft(event.operation, event.attempt, first.position)
         case _:
             return _job_left(envelopes)
 

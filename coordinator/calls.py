@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from coordinator.decisions.claims import LookDeeper
+from coordinator.decisions.operations import CheckOutdated
 from coordinator.errors import CoordinatorError, OutcomeUnknown
 from coordinator.refusals import Refused
 from coordinator.request import Outcome, Request
@@ -39,7 +40,7 @@ class CommandRecord:
 
 
 class Call(Struct, eq=False):
-    """One request on its way. Exactly one of `future` and `done` hears of its outcome, or nobody does.
+    """One request on its way. `done` hears of its outcome before `future` does, where there are such.
 
     Attributes:
         request: None to look only whether a lease has lapsed.
@@ -75,7 +76,7 @@ def stands(call: Call, outcome: Outcome) -> bool:
 def outcome_name(outcome: Outcome) -> str:
     if isinstance(outcome.error, CoordinatorError):
         return outcome.error.code
-    if outcome.error is not None and not isinstance(outcome.error, LookDeeper):
+    if outcome.error is not None and not isinstance(outcome.error, LookDeeper | CheckOutdated):
         return "failed"
     if outcome.answer is None:
         return "nothing"

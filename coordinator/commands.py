@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from events.jobs import Review
 from events.messages import reader_stream, topic_stream
+from events.operations import Artifact, Reconciled, operation_stream
 from projections.readers import reader_key
 
 
@@ -182,6 +183,78 @@ class AcknowledgeMessages(SessionCommand, frozen=True, kw_only=True, tag="acknow
     number: int
 
 
+class OperationCommand(Command, frozen=True, kw_only=True):
+    operation: str
+
+    @property
+    def subject(self) -> str:
+        return operation_stream(self.operation)
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        return (("operations", self.operation),)
+
+
+class ApplyOperation(OperationCommand, frozen=True, kw_only=True, tag="apply_operation"):
+    kind: str
+    arguments: Raw
+    grant_digest: str
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        return ("operations", self.operation), ("grants", self.grant_digest), ("leases", self.subject)
+
+
+class CancelOperation(OperationCommand, frozen=True, kw_only=True, tag="cancel_operation"):
+    reason: str | None = None
+
+
+class ReconcileOperation(OperationCommand, frozen=True, kw_only=True, tag="reconcile_operation"):
+    attempt: int
+    finding: Reconciled
+    note: str
+    result: Raw | UnsetType = UNSET
+
+
+class AttemptCommand(OperationCommand, frozen=True, kw_only=True):
+    """Every write of an attempt shows its token, by digest."""
+
+    token_digest: str
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        return ("leases", self.subject), ("operations", self.operation)
+
+
+class StartOperation(AttemptCommand, frozen=True, kw_only=True, tag="start_operation"):
+    pass
+
+
+class RecordProgress(AttemptCommand, frozen=True, kw_only=True, tag="record_progress"):
+    progress: Raw
+
+
+class RenewOperation(AttemptCommand, frozen=True, kw_only=True, tag="renew_operation"):
+    pass
+
+
+class SucceedOperation(AttemptCommand, frozen=True, kw_only=True, tag="succeed_operation"):
+    result: Raw
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class FailOperation(AttemptCommand, frozen=True, kw_only=True, tag="fail_operation"):
+    reason: str
+    stderr: str | None = None
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class StopOperation(AttemptCommand, frozen=True, kw_only=True, tag="stop_operation"):
+    reason: str
+    stderr: str | None = None
+    artifacts: tuple[Artifact, ...] = ()
+
+
 AnyCommand = (
     AddJob
     | ReviseJob
@@ -202,6 +275,15 @@ AnyCommand = (
     | OpenReader
     | ReadMessages
     | AcknowledgeMessages
+    | ApplyOperation
+    | CancelOperation
+    | ReconcileOperation
+    | StartOperation
+    | RecordProgress
+    | RenewOperation
+    | SucceedOperation
+    | FailOperation
+    | StopOperation
 )
 
 

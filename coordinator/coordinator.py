@@ -7,11 +7,13 @@ import os
 import time
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coordinator import limits
 from coordinator.agent import Agent
+from coordinator.artifacts import Artifacts
 from coordinator.calls import CommandRecord
 from coordinator.certain import certainly
 from coordinator.clock import Clock, SystemClock, origin
@@ -19,8 +21,10 @@ from coordinator.errors import Closed, InvalidInput, UnsupportedPlatform
 from coordinator.execute import Journal
 from coordinator.hosting import Host, SqliteHost, host_for
 from coordinator.jobs import Job, JobState
+from coordinator.kinds import Kind, Registry
 from coordinator.log import Log
 from coordinator.loops import running_loop
+from coordinator.operating import Operating
 from coordinator.past import Past
 from coordinator.reads import STATES, Reads
 from coordinator.request import Added
@@ -48,11 +52,15 @@ class Coordinator(Reads):
         self,
         host: Host,
         *,
+        artifacts: str | None = None,
         clock: Clock | None = None,
         busy_timeout_s: float = 5,
         observe: Callable[[CommandRecord], None] | None = None,
     ) -> None:
         self._host = host
+        self._registry = Registry()
+        beside = host.artifacts if artifacts is None else artifacts
+        self._artifacts = Artifacts(None if beside is None else Path(beside).absolute())
         self._clock = clock or SystemClock()
         self._busy_timeout_s = limits.seconds("busy_timeout_s", busy_timeout_s, 0, 3_600)
         self._observe = observe
@@ -65,6 +73,7 @@ class Coordinator(Reads):
         path_or_url: str | os.PathLike[str],
         *,
         busy_timeout_s: float = 5,
+        artifacts: str | os.PathLike[str] | None = None,
         observe: Callable[[CommandRecord], None] | None = None,
         clock: Clock | None = None,
     ) -> Coordinator:
@@ -75,6 +84,8 @@ class Coordinator(Reads):
                 object. A file whose name looks like a URL is named by a `Path` or with `./` before it.
             busy_timeout_s: seconds that a command may wait for its turn to write, 0 to 3,600, before it ends with
                 `Busy`.
+            artifacts: the folder in which operations leave their files; by default one beside the workspace's file,
+                with `.artifacts` behind its name. It is created, and written to, when a kind is registered.
             observe: called on the event loop with a `CommandRecord` for each command.
             clock: another clock, for tests.
 
@@ -90,7 +101,8 @@ class Coordinator(Reads):
             raise UnsupportedPlatform(f"this operating system ({os.name}) has not the locks that the store needs")
         text = _text(path_or_url)
         host = host_for(text) if isinstance(path_or_url, str) else SqliteHost(text)
-        return cls(host, clock=clock, busy_timeout_s=busy_timeout_s, observe=observe)
+        folder = None if artifacts is None else _text(artifacts, "artifacts")
+        return cls(host, artifacts=folder, clock=clock, busy_timeout_s=busy_timeout_s, observe=observe)
 
     async def __aenter__(self) -> Coordinator:
         if self._entered:
@@ -112,7 +124,15 @@ class Coordinator(Reads):
             orphaned=host.orphaned,
         )
         waiting = Waiting(loop, self._clock, timers, tick=writer.tick, watch=host.watch)
-        session = Session(loop=loop, clock=self._clock, host=host, writer=writer, timers=timers, waiting=waiting)
+        session = Session(
+            loop=loop,
+            clock=self._clock,
+            host=host,
+            writer=writer,
+            timers=timers,
+            waiting=waiting,
+            operating=lambda session: Operating(session, self._registry, self._artifacts),
+        )
         give_up_at, wanted = time.monotonic() + self._busy_timeout_s, True
         opening = asyncio.ensure_future(host.open(writer, lambda: wanted and time.monotonic() < give_up_at))
         try:
@@ -137,6 +157,16 @@ class Coordinator(Reads):
         """Finish what was asked and let go of the workspace. Leaving `async with` does it; twice is harmless."""
         if self._session is not None:
             await self._session.close()
+
+    def register(self, kind: Kind[Any]) -> None:
+        """Make a kind of operations known to this process, before or after the coordinator is entered.
+
+        Raises:
+            InvalidInput: it lacks something, or another kind has its name.
+            Unavailable: the artifact folder cannot be written.
+        """
+        self._artifacts.prepare()
+        self._registry.add(kind)
 
     def agent(self, name: str) -> Agent:
         """A handle to act under this name. A name is no credential, and one name is one incarnation at a time."""

@@ -117,6 +117,13 @@ class LimitPassed(CoordinatorError):
     hint = "pass a longer limit_s"
 
 
+class PreviewFailed(CoordinatorError):
+    """The dry run of an operation raised, or took too long. Nothing was kept of it."""
+
+    code = "preview_failed"
+    hint = "mend what it says, and preview again"
+
+
 class NotAWorkspace(CoordinatorError):
     """The file is not a database, belongs to another program, or is too damaged to be recognised."""
 

@@ -22,6 +22,7 @@ from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
+from coordinator.decisions.operations import CheckOutdated
 from coordinator.envelopes import Bodies, envelope_of, events_of_command, reading
 from coordinator.errors import CoordinatorError, damaged
 from coordinator.rebuild import check_head
@@ -156,8 +157,8 @@ class Batch:
             refusal.position = self._record(request, refusal)
             # Its traceback would keep this whole batch for as long as somebody keeps the refusal.
             return Outcome(error=refusal.with_traceback(None), position=refusal.position)
-        except LookDeeper as deeper:
-            return Outcome(error=deeper)
+        except (LookDeeper, CheckOutdated) as more_wanted:
+            return Outcome(error=more_wanted)
         except CoordinatorError as error:
             return Outcome(error=error)  # if the store is at fault, it ends the whole batch anyway
         except msgspec.DecodeError as error:
@@ -226,8 +227,9 @@ class Batch:
             self._transaction.delete(gone)
 
     def _moment(self, request: Request) -> Moment:
-        nonce = draw(self._key) if type(request.command) in GRANTS else None
-        return Moment(request.actor, self._now, nonce, request.candidate)
+        if request.nonce is None and type(request.command) in GRANTS:
+            request.nonce = draw(self._key)
+        return Moment(request.actor, self._now, request.nonce, request.candidate, request.approval, request.checked)
 
     def _earlier(self, request: Request) -> Envelope | None:
         """The first event of the command that had this receipt before, in this batch or in the log."""

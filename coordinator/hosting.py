@@ -71,6 +71,11 @@ class Host(Protocol):
         ...
 
     @property
+    def artifacts(self) -> str | None:
+        """The folder for the files of operations, unless another is named; None where nothing outlives the process."""
+        ...
+
+    @property
     def opened(self) -> bool:
         """Whether it is being served."""
         ...
@@ -98,6 +103,10 @@ class SqliteHost:
         self._close_once = Once(self._close)
         self.key = b""
         self.opened = False
+
+    @property
+    def artifacts(self) -> str | None:
+        return self._path + ".artifacts"
 
     async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:
         from coordinator.stores.hosted import host, run_on
@@ -207,6 +216,7 @@ class MemoryHost:
         self._store = store
         self.key = store.key
         self.opened = False
+        self.artifacts = None
         self._thread: threading.Thread | None = None
 
     async def open(self, served: Served, still_wanted: Callable[[], bool]) -> None:

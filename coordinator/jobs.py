@@ -72,8 +72,7 @@ class Job(JobRef, frozen=True, kw_only=True, gc=False):
     _note: Raw | None
 
     def __repr__(self) -> str:
-        shown = (name for name in self.__struct_fields__ if not name.startswith("_"))
-        return f"Job({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        return shown(self)
 
     @property
     def payload(self) -> Mapping[str, JsonValue]:
@@ -101,6 +100,12 @@ class Job(JobRef, frozen=True, kw_only=True, gc=False):
     def note(self) -> Mapping[str, JsonValue] | None:
         """The last progress note of the latest claim."""
         return None if self._note is None else decode(self._note)
+
+
+def shown(struct: Struct) -> str:
+    """What `repr` tells of a struct: all but its raw bodies."""
+    fields = (name for name in struct.__struct_fields__ if not name.startswith("_"))
+    return f"{type(struct).__name__}({', '.join(f'{name}={getattr(struct, name)!r}' for name in fields)})"
 
 
 def job_of(row: JobRow, lease: LeaseRow | None, event_at: EventAt) -> Job:

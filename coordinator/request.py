@@ -8,8 +8,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from coordinator.answers import Answer, ClaimGranted
+from coordinator.approval import Approval, Checked
 from coordinator.commands import AnyCommand, ReleaseJob
 from coordinator.receipts import fingerprint
+from coordinator.tokens import Nonce
 
 
 class Request(Struct, kw_only=True, eq=False):
@@ -17,7 +19,8 @@ class Request(Struct, kw_only=True, eq=False):
 
     `generated` says that the caller gave no receipt, and one was made for this request. Until it is asked a second
     time, `fresh` says that nobody can have used that one before.
-    `candidate` is what a search from a snapshot found for `ClaimNext`; it is no part of what was asked.
+    `candidate` is what a search from a snapshot found for `ClaimNext`, `approval` and `checked` what the world says to
+    `ApplyOperation`; they are no part of what was asked. `nonce` is drawn for it once, however often it is tried.
     """
 
     actor: str
@@ -26,6 +29,9 @@ class Request(Struct, kw_only=True, eq=False):
     generated: bool = False
     context: str | None = None
     candidate: str | None = None
+    approval: Approval | None = None
+    checked: Checked | None = None
+    nonce: Nonce | None = None
     fresh: bool = False
     fingerprint: bytes = b""
 

@@ -9,14 +9,18 @@ from coordinator.decisions.clashes import in_the_way
 from coordinator.envelopes import event_at
 from coordinator.jobs import Job, job_of
 from coordinator.messages import ReaderPositions
+from coordinator.operation_refusals import OperationUnknown
+from coordinator.operations import OperationStatus, status_of
 from coordinator.refusals import JobUnknown
 from coordinator.stores.interface import LogRow, Snapshot
 from coordinator.views import Views
 from events.envelope import Envelope
 from events.messages import reader_stream
+from events.operations import operation_stream
 from events.union import AnyEvent
 from projections.jobs import SETTLED, JobRow, State
 from projections.leases import falls_due
+from projections.operations import OperationRow
 from projections.readers import reader_key, readers_range
 from projections.reservations import ReservationRow
 
@@ -93,6 +97,18 @@ class Seen:
                     )
                 )
         return sorted(found, key=lambda positions: positions.name)
+
+    def own_operation(self, operation: str, operator: str) -> OperationRow:
+        """An operation's row, which for anybody but its operator does not exist."""
+        row = self.views.operations.get(operation)
+        if row is None or row.operator != operator:
+            raise OperationUnknown(operation)
+        return row
+
+    def operation(self, operation: str, operator: str) -> OperationStatus:
+        """What the log says of an operation of this operator."""
+        row = self.own_operation(operation, operator)
+        return status_of(row, self.views.leases.get(operation_stream(operation)), self.event_at)
 
     def holds(self, subject: str, token_digest: str) -> bool:
         """Whether this token is that of the subject's live lease."""

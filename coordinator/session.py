@@ -17,6 +17,7 @@ from coordinator.execute import now
 from coordinator.forks import INSTEAD, this_process
 from coordinator.hosting import Host
 from coordinator.loops import refuse_other_loop
+from coordinator.operating import Operating
 from coordinator.rebuild import check_head
 from coordinator.receipts import generate
 from coordinator.request import Outcome, Request
@@ -44,6 +45,7 @@ class Session:
         writer: Writer,
         timers: Timers,
         waiting: Waiting,
+        operating: Callable[[Session], Operating],
     ) -> None:
         self.loop = loop
         self.clock = clock
@@ -53,6 +55,7 @@ class Session:
         self.waiting = waiting
         self.seekers = Seekers(self._search, waiting)
         self._searched = Search(clock)
+        self.operating = operating(self)
         self._closed = False
         self._close_once = Once(self._close)
         self._process = this_process()
@@ -152,6 +155,7 @@ class Session:
         self._closed = True
         self.waiting.wake()  # those who wait hear that it is closed
         if self.host.opened:
+            await self.operating.close()
             await self.writer.settle()  # a claim whose caller is gone is still given back
         self.writer.close()
         try:

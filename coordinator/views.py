@@ -13,9 +13,11 @@ from events.envelope import Envelope
 from events.jobs import JobAdded, JobRevised
 from events.union import AnyEvent
 from projections.dependents import DEPENDENTS, DependentRow
+from projections.grants import GRANTS, GrantRow
 from projections.jobs import JOBS, JobRow
 from projections.leases import LEASES, LeaseRow
 from projections.marks import MARKS, MarkRow
+from projections.operations import OPERATIONS, OperationRow
 from projections.projection import Projection
 from projections.readers import READERS, ReaderRow
 from projections.registry import PROJECTIONS
@@ -307,9 +309,11 @@ class Views:
         "_snapshot",
         "by_name",
         "dependents",
+        "grants",
         "jobs",
         "leases",
         "marks",
+        "operations",
         "readers",
         "reservations",
         "searched",
@@ -334,6 +338,8 @@ class Views:
         self.topics: Table[TopicRow] = table(TOPICS)
         self.marks: Table[MarkRow] = table(MARKS)
         self.readers: Table[ReaderRow] = table(READERS)
+        self.operations: Table[OperationRow] = table(OPERATIONS)
+        self.grants: Table[GrantRow] = table(GRANTS)
         self.tables: tuple[Table[Any], ...] = (
             self.jobs,
             self.leases,
@@ -342,6 +348,8 @@ class Views:
             self.topics,
             self.marks,
             self.readers,
+            self.operations,
+            self.grants,
         )
         self.by_name: dict[str, Table[Any]] = {table.name: table for table in self.tables}
 

@@ -77,10 +77,13 @@ class Writer:
 
     # From any thread
 
-    async def ask(self, request: Request) -> Outcome:
-        """The outcome of one request, on the loop. If the caller is cancelled, it runs once or not at all."""
+    async def ask(self, request: Request, done: Callable[[Outcome], None] | None = None) -> Outcome:
+        """The outcome of one request, on the loop. If the caller is cancelled, it runs once or not at all.
+
+        `done` is called first, on the store's thread, whether or not the caller still waits.
+        """
         future: asyncio.Future[Outcome] = self._loop.create_future()
-        self._put(self._call(request, future))
+        self._put(self._call(request, future, done))
         try:
             outcome = await future
         except asyncio.CancelledError:

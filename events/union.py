@@ -23,6 +23,18 @@ from events.jobs import (
     JobUnblocked,
 )
 from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
+from events.operations import (
+    OperationCancelAsked,
+    OperationFailed,
+    OperationLapsed,
+    OperationProgressed,
+    OperationQueued,
+    OperationReconciled,
+    OperationRenewed,
+    OperationStarted,
+    OperationStopped,
+    OperationSucceeded,
+)
 
 AnyEvent = (
     JobAdded
@@ -46,5 +58,15 @@ AnyEvent = (
     | ReaderOpened
     | MessagesDelivered
     | MessagesAcknowledged
+    | OperationQueued
+    | OperationStarted
+    | OperationProgressed
+    | OperationRenewed
+    | OperationCancelAsked
+    | OperationSucceeded
+    | OperationFailed
+    | OperationStopped
+    | OperationLapsed
+    | OperationReconciled
     | CommandRefused
 )

@@ -26,9 +26,18 @@ from events.jobs import (
     JobSubmitted,
 )
 from events.messages import ReaderOpened
+from events.operations import (
+    OperationEvent,
+    OperationFailed,
+    OperationLapsed,
+    OperationQueued,
+    OperationRenewed,
+    OperationStopped,
+    OperationSucceeded,
+)
 from projections.projection import Changes, Fold, Get, Projection
 
-End = Literal["submitted", "failed", "released", "lapsed", "revoked", "cancelled", "superseded"]
+End = Literal["submitted", "failed", "released", "lapsed", "revoked", "cancelled", "superseded", "succeeded", "stopped"]
 
 
 class LeaseRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -86,15 +95,29 @@ def _opened(event: ReaderOpened, envelope: Envelope, get: Get[LeaseRow]) -> Chan
     return (row.subject, row), (before.token_digest, replace(before, ended="superseded"))
 
 
+def _queued(event: OperationQueued, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
+    row = LeaseRow(
+        subject=event.stream,
+        actor=event.operator,
+        attempt=event.attempt,
+        fence=envelope.position,
+        token_digest=event.token_digest,
+        lease_us=event.lease_us,
+        lease_until=event.lease_until,
+    )
+    before = get(row.subject) if event.attempt > 1 else None
+    return ((row.subject, row),) if before is None else ((row.subject, row), (before.token_digest, before))
+
+
 def _changed(evolve: Callable[[Any, LeaseRow], LeaseRow]) -> Fold[LeaseRow]:
-    def fold(event: JobEvent, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
+    def fold(event: JobEvent | OperationEvent, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
         row = get(event.stream)
         return () if row is None else ((row.subject, evolve(event, row)),)
 
     return fold
 
 
-def _renewed(event: JobRenewed, row: LeaseRow) -> LeaseRow:
+def _renewed(event: JobRenewed | OperationRenewed, row: LeaseRow) -> LeaseRow:
     return replace(row, lease_us=event.lease_us, lease_until=event.lease_until)
 
 
@@ -125,5 +148,11 @@ LEASES = Projection(
         JobRevoked: _changed(_ended("revoked")),
         JobCancelled: _changed(_cancelled),
         ReaderOpened: _opened,
+        OperationQueued: _queued,
+        OperationRenewed: _changed(_renewed),
+        OperationSucceeded: _changed(_ended("succeeded")),
+        OperationFailed: _changed(_ended("failed")),
+        OperationStopped: _changed(_ended("stopped")),
+        OperationLapsed: _changed(_ended("lapsed")),
     },
 )

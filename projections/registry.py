@@ -6,17 +6,29 @@ from typing import Any
 
 from events.union import AnyEvent
 from projections.dependents import DEPENDENTS
+from projections.grants import GRANTS
 from projections.jobs import JOBS
 from projections.leases import LEASES
 from projections.marks import MARKS
+from projections.operations import OPERATIONS
 from projections.projection import Fold, Projection
 from projections.readers import READERS
 from projections.reservations import RESERVATIONS
 from projections.topics import TOPICS
 
-PROJECTIONS: tuple[Projection[Any], ...] = (JOBS, LEASES, RESERVATIONS, DEPENDENTS, TOPICS, MARKS, READERS)
+PROJECTIONS: tuple[Projection[Any], ...] = (
+    JOBS,
+    LEASES,
+    RESERVATIONS,
+    DEPENDENTS,
+    TOPICS,
+    MARKS,
+    READERS,
+    OPERATIONS,
+    GRANTS,
+)
 
-FOLDS_VERSION = 3
+FOLDS_VERSION = 4
 """Rises with every change of a fold or a row: stored views of an older one are rebuilt."""
 
 FOLDS: dict[type[AnyEvent], tuple[tuple[str, Fold[Any]], ...]] = {

@@ -16,6 +16,7 @@ from coordinator.decisions.clashes import find_clashes
 from coordinator.decisions.dependencies import unblocked_by
 from coordinator.decisions.lookup import hold, known_job, lease_of, seen_job
 from coordinator.decisions.moment import Moment
+from coordinator.decisions.operation_attempts import lapse_operation
 from coordinator.limits import PATHS_MAX
 from coordinator.paths import absorb
 from coordinator.refusals import NotClaimed, PathClash, TooManyPaths
@@ -32,6 +33,7 @@ from events.jobs import (
     JobSubmitted,
     State,
 )
+from events.operations import OperationLapsed
 from events.union import AnyEvent
 from projections.jobs import JobRow
 from projections.leases import LeaseRow
@@ -130,8 +132,10 @@ def revoke_claim(command: RevokeClaim, views: Views, moment: Moment) -> list[Any
     ]
 
 
-def lapse(lease: LeaseRow, views: Views) -> JobLapsed:
+def lapse(lease: LeaseRow, views: Views) -> JobLapsed | OperationLapsed:
     """The event for a lease that is due."""
+    if not lease.subject.startswith("job/"):
+        return lapse_operation(lease)
     job = known_job(lease.subject.removeprefix("job/"), views)
     return JobLapsed(
         job=job.id,

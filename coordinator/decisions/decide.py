@@ -10,22 +10,31 @@ from coordinator.commands import (
     AcknowledgeMessages,
     AddJob,
     AnyCommand,
+    ApplyOperation,
     CancelJob,
+    CancelOperation,
     ClaimJob,
     ClaimNext,
     FailJob,
+    FailOperation,
     NoteProgress,
     OpenReader,
     ReadMessages,
+    ReconcileOperation,
+    RecordProgress,
     RejectJob,
     ReleaseJob,
     RenewClaim,
+    RenewOperation,
     ReopenJob,
     ReservePaths,
     ReviseJob,
     RevokeClaim,
     SendMessage,
+    StartOperation,
+    StopOperation,
     SubmitJob,
+    SucceedOperation,
 )
 from coordinator.decisions.attempts import (
     fail_job,
@@ -40,6 +49,15 @@ from coordinator.decisions.claims import claim_job, claim_next
 from coordinator.decisions.jobs import add_job, cancel_job, reopen_job, revise_job
 from coordinator.decisions.messages import acknowledge_messages, open_reader, read_messages, send_message
 from coordinator.decisions.moment import Moment
+from coordinator.decisions.operation_attempts import (
+    fail_operation,
+    record_progress,
+    renew_operation,
+    start_operation,
+    stop_operation,
+    succeed_operation,
+)
+from coordinator.decisions.operations import apply_operation, cancel_operation, reconcile_operation
 from coordinator.decisions.reviews import accept_job, reject_job
 from coordinator.views import Views
 from events.union import AnyEvent
@@ -66,9 +84,18 @@ DECISIONS: dict[type[AnyCommand], Decision] = {
     OpenReader: open_reader,
     ReadMessages: read_messages,
     AcknowledgeMessages: acknowledge_messages,
+    ApplyOperation: apply_operation,
+    CancelOperation: cancel_operation,
+    ReconcileOperation: reconcile_operation,
+    StartOperation: start_operation,
+    RecordProgress: record_progress,
+    RenewOperation: renew_operation,
+    SucceedOperation: succeed_operation,
+    FailOperation: fail_operation,
+    StopOperation: stop_operation,
 }
 
-GRANTS: frozenset[type[AnyCommand]] = frozenset({ClaimJob, ClaimNext, OpenReader})
+GRANTS: frozenset[type[AnyCommand]] = frozenset({ClaimJob, ClaimNext, OpenReader, ApplyOperation})
 """The commands that need a nonce, because they grant a token."""
 
 
@@ -78,5 +105,6 @@ def decide(command: AnyCommand, views: Views, moment: Moment) -> list[AnyEvent]:
     Raises:
         Refused: the rules say no.
         LookDeeper: see `claim_next`.
+        CheckOutdated: see `apply_operation`.
     """
     return DECISIONS[type(command)](command, views, moment)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from coordinator.approval import Approval, Checked
 from coordinator.tokens import Nonce
 
 T = TypeVar("T")
@@ -19,12 +20,16 @@ class Moment(Struct, frozen=True):
         now: log time in µs UTC.
         nonce: a fresh nonce with the digest of its token; only for commands that grant a token.
         candidate: a job that a search outside the transaction found for `ClaimNext`; all guards still apply.
+        approval: what the grant is worth that `ApplyOperation` shows.
+        checked: how the attempt before it left the world.
     """
 
     actor: str
     now: int
     nonce: Nonce | None = None
     candidate: str | None = None
+    approval: Approval | None = None
+    checked: Checked | None = None
 
     def granted(self) -> Nonce:
         """The nonce of a command that grants a token."""

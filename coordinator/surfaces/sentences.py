@@ -30,6 +30,19 @@ from events.jobs import (
     JobUnblocked,
 )
 from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
+from events.operations import (
+    AnyOperationEvent,
+    OperationCancelAsked,
+    OperationFailed,
+    OperationLapsed,
+    OperationProgressed,
+    OperationQueued,
+    OperationReconciled,
+    OperationRenewed,
+    OperationStarted,
+    OperationStopped,
+    OperationSucceeded,
+)
 from events.union import AnyEvent
 
 
@@ -110,6 +123,32 @@ def sentence(event: AnyEvent, holder: str) -> str:
             return f"acknowledged up to message {event.number}"
         case CommandRefused():
             return _refusal(event)
+        case _:
+            return _of_operation(event)
+
+
+def _of_operation(event: AnyOperationEvent) -> str:
+    match event:
+        case OperationQueued():
+            return f"approved attempt {event.attempt} of {event.kind}"
+        case OperationStarted():
+            return f"attempt {event.attempt} started"
+        case OperationProgressed():
+            return f"attempt {event.attempt} goes on"
+        case OperationRenewed():
+            return f"renewed attempt {event.attempt} for {event.lease_us / 1_000_000:g} s"
+        case OperationCancelAsked():
+            return f"asked for attempt {event.attempt} to stop" + _because(event.reason)
+        case OperationSucceeded():
+            return f"attempt {event.attempt} succeeded"
+        case OperationFailed():
+            return f"attempt {event.attempt} failed: {event.reason}"
+        case OperationStopped():
+            return f"attempt {event.attempt} was stopped: {event.reason}"
+        case OperationLapsed():
+            return f"attempt {event.attempt} was interrupted: nobody renewed it"
+        case OperationReconciled():
+            return f"found that attempt {event.attempt} was {event.finding}: {event.note}"
 
 
 def _beside(envelope: Envelope) -> str:

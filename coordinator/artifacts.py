@@ -1,0 +1,118 @@
+"""The folders in which attempts leave files, and what is recorded of those."""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import file_digest, sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from coordinator.errors import InvalidInput, Unavailable
+from coordinator.operations import Artifact, Finding
+
+MOST = 1_000
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Artifacts:
+    """One folder for a workspace, with a folder for each attempt in it.
+
+    Args:
+        root: that folder; None for one that is gone when this is closed.
+    """
+
+    def __init__(self, root: Path | None) -> None:
+        self._root = root
+        self._temporary: TemporaryDirectory[str] | None = None
+
+    @property
+    def root(self) -> Path:
+        if self._root is None:
+            self._temporary = TemporaryDirectory(prefix="coordinator-", ignore_cleanup_errors=True)
+            self._root = Path(self._temporary.name)
+        return self._root
+
+    def close(self) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def prepare(self) -> None:
+        """Make sure that files can be written there, by writing one.
+
+        Raises:
+            Unavailable: they cannot.
+        """
+        probe = self.root / f".probe-{os.getpid()}"
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(probe, "wb") as file:
+                file.write(b"written to see whether it can be\n")
+                file.flush()
+                os.fsync(file.fileno())
+            probe.unlink()
+        except OSError as error:
+            raise Unavailable(
+                f"the artifact folder {self.root} cannot be written: {error}", hint="name another with artifacts="
+            ) from error
+
+    def folder(self, operation: str, attempt: int) -> Path:
+        """Where one attempt leaves its files. Any id has a folder of its own."""
+        name = f"{_ODD.sub('_', operation)[:60]}-{sha256(operation.encode()).hexdigest()[:16]}"
+        return self.root / name / str(attempt)
+
+    def make_folder(self, operation: str, attempt: int) -> Path:
+        folder = self.folder(operation, attempt)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+
+def record(folder: Path) -> tuple[Artifact, ...]:
+    """All regular files below the folder.
+
+    Raises:
+        InvalidInput: there are too many.
+    """
+    found: list[Artifact] = []
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_symlink() or not path.is_file():
+                continue
+            if len(found) == MOST:
+                raise InvalidInput("artifacts", f"are more than {MOST:,} files", hint="leave an archive instead")
+            found.append(_artifact(path, folder))
+    return tuple(found)
+
+
+def compare(artifacts: tuple[Artifact, ...], folder: Path) -> list[Finding]:
+    """Whether what was recorded still lies on the disk; one finding for each file."""
+    return [_compared(artifact, folder) for artifact in artifacts]
+
+
+def _compared(artifact: Artifact, folder: Path) -> Finding:
+    path = folder / artifact.path
+    if not path.is_file():
+        return Finding(agrees=False, note=f"{path} is gone", about=artifact.path)
+    try:
+        now = _artifact(path, folder)
+    except OSError as error:
+        return Finding(agrees=False, note=f"{path} cannot be read: {error}", about=artifact.path)
+    if now == artifact:
+        return Finding(agrees=True, note=f"{path} is as it was recorded", about=artifact.path)
+    return Finding(agrees=False, note=f"{path} has changed since it was recorded", about=artifact.path)
+
+
+def _artifact(path: Path, folder: Path) -> Artifact:
+    name = str(path.relative_to(folder))
+    if not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput("artifacts", f"{name!a} is no UTF-8", hint="give the file another name") from None
+    with open(path, "rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+        size = os.fstat(file.fileno()).st_size
+    return Artifact(path=name, size=size, sha256=digest)

@@ -1,0 +1,255 @@
+"""One attempt of an operation while it runs in this process: renewed, stopped if need be, and its end recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from msgspec import Raw
+
+from coordinator import artifacts
+from coordinator.answers import AttemptQueued
+from coordinator.clock import SystemClock
+from coordinator.commands import (
+    AnyCommand,
+    FailOperation,
+    RecordProgress,
+    RenewOperation,
+    StartOperation,
+    StopOperation,
+    SucceedOperation,
+)
+from coordinator.errors import Busy, CoordinatorError, OutcomeUnknown, Unavailable
+from coordinator.kinds import Kind, SubprocessKind, Work, validated
+from coordinator.limits import fitting_reason
+from coordinator.payloads import encode
+from coordinator.program import Program
+from coordinator.progress import Progress
+from coordinator.receipts import generate
+from coordinator.refusals import ClaimLost, LeaseLapsed
+from coordinator.renewals import Renewal
+from coordinator.request import Outcome, Request
+from coordinator.seen import Seen
+from projections.operations import LIVE
+
+if TYPE_CHECKING:
+    from coordinator.runner import Runner
+
+log = logging.getLogger("coordinator")
+
+_PAUSE_S = 0.05
+SYSTEM = SystemClock()
+
+
+class Stopped(Exception):
+    """The work was stopped, and this is why."""
+
+
+class Attempt:
+    """Runs on the loop. Everything that ends it comes through `stop`.
+
+    Args:
+        sent_at: `boot()` when the approval was sent: the lease counts from there.
+    """
+
+    def __init__(self, runner: Runner, kind: Kind[Any], queued: AttemptQueued, operator: str, sent_at: int) -> None:
+        self._runner = runner
+        self._kind = kind
+        self._queued = queued
+        self._operator = operator
+        self._loop = asyncio.get_running_loop()
+        self._scope = anyio.CancelScope()
+        self._why: str | None = None
+        self._lost = False
+        self._program: Program | None = None
+        self._lease_until = sent_at + queued.lease_us  # by `boot()`
+        self._renewal = Renewal(
+            runner.writer,
+            runner.timers,
+            runner.clock,
+            request=lambda: self._request(RenewOperation(operation=queued.operation, token_digest=queued.token.digest)),
+            lease_us=queued.lease_us,
+            sent_at=sent_at,
+            renewed=self._renewed,
+            lost=self._lose,
+            lapsed=lambda: LeaseLapsed(self._subject, attempt=queued.attempt, lease_until=queued.lease_until),
+        )
+
+    @property
+    def _subject(self) -> str:
+        return f"operation/{self._queued.operation}"
+
+    def stop(self, why: str) -> None:
+        """End the work, which has its grace for that. The first reason counts. On the loop."""
+        if self._why is not None:
+            return
+        self._why = why
+        if self._program is None:
+            self._scope.cancel()
+        else:
+            self._program.stop()
+        self._loop.call_later(self._kind.grace_s, self._renewal.stop)  # who does not end in time is not kept alive
+
+    async def run(self) -> None:
+        """From its start to the record of its end."""
+        watching = asyncio.create_task(self._watch())
+        limit = self._loop.call_later(self._kind.time_limit_s, self.stop, "its time limit passed")
+        try:
+            await self._run()
+        except asyncio.CancelledError:
+            self.stop("the program ended")
+            self._post_stopped()
+            raise
+        finally:
+            limit.cancel()
+            watching.cancel()
+            self._renewal.stop()
+
+    async def _run(self) -> None:
+        digest, operation = self._queued.token.digest, self._queued.operation
+        if not await self._record(StartOperation(operation=operation, token_digest=digest)):
+            return
+        try:
+            result, files = await self._result()
+        except Stopped:
+            end: AnyCommand = StopOperation(
+                operation=operation,
+                token_digest=digest,
+                reason=fitting_reason(self._why or "stopped"),
+                stderr=self._stderr(),
+            )
+        except Exception as error:
+            log.info("operation %s failed", operation, exc_info=True)
+            end = FailOperation(operation=operation, token_digest=digest, reason=_reason(error), stderr=self._stderr())
+        else:
+            end = SucceedOperation(operation=operation, token_digest=digest, result=result, artifacts=files)
+        await self._record(end)
+
+    async def _result(self) -> tuple[Raw, tuple[artifacts.Artifact, ...]]:
+        """What the work came to.
+
+        Raises:
+            Stopped: it was stopped before it came to anything.
+        """
+        arguments = validated(self._kind, bytes(self._queued.arguments))
+        folder = await asyncio.to_thread(
+            self._runner.artifacts.make_folder, self._queued.operation, self._queued.attempt
+        )
+        progress = Progress(self._loop, self._tell)
+        work = Work(self._queued.operation, self._queued.attempt, self._queued.fence, folder, progress.tell)
+        try:
+            raw = await self._work(arguments, work, progress)
+        finally:
+            progress.end()
+        return raw, await asyncio.to_thread(artifacts.record, folder)
+
+    async def _work(self, arguments: Any, work: Work, progress: Progress) -> Raw:
+        if self._why is not None:
+            raise Stopped
+        if isinstance(self._kind, SubprocessKind):
+            self._program = Program(self._kind, arguments, work, self._queued, progress)
+            try:
+                return await self._program.run(self._runner.supervised, self._deadline, self._stop_asked)
+            except Exception:
+                if self._why is not None:
+                    raise Stopped from None
+                raise
+        with self._scope:
+            return Raw(encode("result", await self._kind.run(arguments, work)))
+        raise Stopped
+
+    def _deadline(self) -> int:
+        """When a program must begin to end, so that its lease does not end before it; by the system's clock."""
+        left_us = self._lease_until - self._runner.clock.boot()
+        return SYSTEM.boot() + left_us - round(self._kind.grace_s * 1_000_000)
+
+    def _stop_asked(self) -> bool:
+        return self._why is not None
+
+    async def _record(self, command: AnyCommand) -> bool:
+        """Whether it was recorded; it is tried for as long as the lease holds."""
+        request = self._request(command)
+        while True:
+            outcome = await self._runner.writer.send(request)
+            error = outcome.error
+            if error is None:
+                return True
+            retry = isinstance(error, Busy | Unavailable | OutcomeUnknown)
+            if not retry or self._runner.clock.boot() >= self._lease_until:
+                log.warning("%s, attempt %d: %s", self._subject, self._queued.attempt, error)
+                return False
+            request.fresh = False
+            await asyncio.sleep(_PAUSE_S)
+
+    def _post_stopped(self) -> None:
+        """The program ends: nothing can be awaited any more, but what is queued is written yet."""
+        command = StopOperation(
+            operation=self._queued.operation,
+            token_digest=self._queued.token.digest,
+            reason=self._why or "the program ended",
+        )
+        try:
+            self._runner.writer.post(self._request(command))
+        except CoordinatorError:
+            log.warning("%s: its stop was not recorded, and it will read as interrupted", self._subject)
+
+    def _request(self, command: AnyCommand) -> Request:
+        receipt = generate(self._runner.clock.wall())
+        return Request(actor=self._operator, command=command, receipt=receipt, generated=True)
+
+    def _tell(self, progress: bytes) -> None:
+        command = RecordProgress(
+            operation=self._queued.operation, token_digest=self._queued.token.digest, progress=Raw(progress)
+        )
+        try:
+            self._runner.writer.post(self._request(command), self._told)
+        except CoordinatorError:
+            log.debug("no progress recorded: the writer has ended")
+
+    def _told(self, outcome: Outcome) -> None:
+        if isinstance(outcome.error, ClaimLost):
+            self._lose(outcome.error)
+
+    def _renewed(self, lease_us: int, lease_until: int, sent_at: int) -> None:
+        self._lease_until = sent_at + lease_us
+        if self._program is not None:
+            self._program.renew(self._deadline())
+
+    def _lose(self, why: ClaimLost) -> None:
+        """From any thread."""
+        try:
+            self._loop.call_soon_threadsafe(self.stop, f"its lease was lost: {why.code}")
+        except RuntimeError:
+            log.debug("nobody to stop: the loop is closed")
+
+    async def _watch(self) -> None:
+        """Stop when its operator asks for it, through whatever process."""
+        operation, attempt = self._queued.operation, self._queued.attempt
+        streams = frozenset({self._subject})
+
+        def look(seen: Seen) -> tuple[bool] | frozenset[str]:
+            row = seen.views.operations.get(operation)
+            if row is None or row.attempt != attempt or row.state not in LIVE:
+                return (False,)
+            return (True,) if row.cancel_asked is not None else streams
+
+        while True:
+            try:
+                if await self._runner.until(look):
+                    self.stop("cancelled")
+                return
+            except CoordinatorError:
+                if self._runner.closing:
+                    return
+                await asyncio.sleep(_PAUSE_S)
+
+    def _stderr(self) -> str | None:
+        return None if self._program is None else self._program.stderr
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, CoordinatorError):
+        return fitting_reason(str(error))
+    return fitting_reason(f"{type(error).__name__}: {error}")

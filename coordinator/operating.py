@@ -1,0 +1,105 @@
+"""What a process has for operations: the kinds it knows, its grants, what it runs, and its look at the world."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from msgspec.structs import replace
+
+from coordinator.approval import Checked
+from coordinator.artifacts import Artifacts, compare
+from coordinator.grants import Grants
+from coordinator.kinds import Kind, Registry, has_check, validated
+from coordinator.operations import ADVICE, AttemptRecord, Finding, OperationStatus
+from projections.operations import LIVE
+
+if TYPE_CHECKING:
+    from coordinator.runner import Runner
+    from coordinator.session import Session
+
+log = logging.getLogger("coordinator")
+
+
+class Operating:
+    """Belongs to one open coordinator."""
+
+    def __init__(self, session: Session, registry: Registry, artifacts: Artifacts) -> None:
+        self._session = session
+        self.registry = registry
+        self.artifacts = artifacts
+        self.grants = Grants(session.clock)
+
+    @cached_property
+    def runner(self) -> Runner:
+        """Made when it is first wanted: most programs run no operations."""
+        from coordinator.runner import Runner
+
+        return Runner(self._session, self.registry, self.artifacts)
+
+    async def close(self) -> None:
+        if "runner" in self.__dict__:
+            await self.runner.close()
+        self.artifacts.close()
+
+    async def status(self, operation: str, operator: str) -> OperationStatus:
+        """Where it stands, by the log and by the world.
+
+        Raises:
+            OperationUnknown: this actor has none of this id.
+        """
+        status = await self._session.see(lambda seen: seen.operation(operation, operator))
+        findings = await self._findings(status)
+        agrees = all(finding.agrees for finding in findings)
+        return replace(status, findings=findings, advice=ADVICE[status.state, agrees])
+
+    async def checked(self, operation: str, operator: str) -> Checked:
+        """What stands in the way of another attempt, for `apply`."""
+        status = await self.status(operation, operator)
+        wrong = [finding.note for finding in status.findings if not finding.agrees]
+        return Checked(attempt=status.attempt, disagreement="; ".join(wrong) or None)
+
+    async def _findings(self, status: OperationStatus) -> tuple[Finding, ...]:
+        if status.state in LIVE:
+            return ()
+        folder = self.artifacts.folder(status.id, status.attempt)
+        findings: list[Finding] = []
+        if status.artifacts:
+            findings += await asyncio.to_thread(compare, status.artifacts, folder)
+        if status.reconciled is not None:
+            return tuple(findings)  # its operator has looked
+        kind = self.registry.get(status.kind)
+        if kind is not None and has_check(kind):
+            findings.append(await self._check(kind, status, folder))
+        elif kind is None and status.state != "succeeded":
+            note = f"kind {status.kind!r} is not registered here: nobody has looked at the world"
+            findings.append(Finding(agrees=False, note=note))
+        return tuple(findings)
+
+    async def _check(self, kind: Kind[Any], status: OperationStatus, folder: Path) -> Finding:
+        """The kind's own finding; whatever goes wrong with it is one too."""
+        record = AttemptRecord(
+            operation_id=status.id,
+            attempt=status.attempt,
+            state=status.state,
+            artifacts=status.artifacts,
+            folder=folder,
+            _result=status._result,  # pyright: ignore[reportPrivateUsage]
+        )
+        finding: object = None
+        with anyio.move_on_after(kind.check_limit_s) as limit:
+            try:
+                arguments = validated(kind, bytes(status._arguments))  # pyright: ignore[reportPrivateUsage]
+                finding = await kind.check(arguments, record)
+            except Exception as error:
+                log.warning("the check of operation %s failed", status.id, exc_info=True)
+                return Finding(agrees=False, note=f"the check failed: {type(error).__name__}: {error}")
+        if limit.cancelled_caught:
+            return Finding(agrees=False, note=f"the check took longer than {kind.check_limit_s:g} s")
+        if not isinstance(finding, Finding):
+            return Finding(agrees=False, note=f"the check returned a {type(finding).__name__}, not a Finding")
+        return finding

@@ -1,0 +1,39 @@
+"""How far work is: at most once a second it is told on, and then the newest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+_EVERY_S = 1.0
+
+
+class Progress:
+    """Args:
+    tell: is told what is to be recorded.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, tell: Callable[[bytes], None]) -> None:
+        self._loop = loop
+        self._tell = tell
+        self._newest: bytes | None = None
+        self._pause: asyncio.TimerHandle | None = None
+
+    def tell(self, progress: bytes) -> None:
+        """On the loop."""
+        self._newest = progress
+        if self._pause is None:
+            self._flush()
+
+    def end(self) -> None:
+        """Nothing more is told."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._newest = None
+
+    def _flush(self) -> None:
+        self._pause = None
+        if self._newest is not None:
+            self._tell(self._newest)
+            self._newest = None
+            self._pause = self._loop.call_later(_EVERY_S, self._flush)

@@ -1,0 +1,98 @@
+"""Starts the attempts that were approved through this process, and stops them when it closes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from coordinator.answers import AttemptQueued
+from coordinator.artifacts import Artifacts
+from coordinator.attempt import Attempt
+from coordinator.children import Supervised
+from coordinator.clock import Clock
+from coordinator.kinds import Registry
+from coordinator.request import Outcome, Request
+from coordinator.seen import Seen
+from coordinator.timers import Timers
+from coordinator.writer import Writer
+
+if TYPE_CHECKING:
+    from coordinator.session import Session
+
+log = logging.getLogger("coordinator")
+
+T = TypeVar("T")
+
+
+class Runner:
+    """The attempts that run in this process."""
+
+    def __init__(self, session: Session, registry: Registry, artifacts: Artifacts) -> None:
+        self._session = session
+        self._loop = session.loop
+        self._registry = registry
+        self._running: dict[asyncio.Task[None], Attempt] = {}
+        self.artifacts = artifacts
+        self.supervised = Supervised()
+        self.closing = False
+
+    @property
+    def writer(self) -> Writer:
+        return self._session.writer
+
+    @property
+    def timers(self) -> Timers:
+        return self._session.timers
+
+    @property
+    def clock(self) -> Clock:
+        return self._session.clock
+
+    def until(self, look: Callable[[Seen], tuple[T] | frozenset[str]]) -> Awaitable[T]:
+        return self._session.until(look)
+
+    def take(self, request: Request, sent_at: int, outcome: Outcome) -> None:
+        """Start what was queued, before anybody hears of it. On the store's thread.
+
+        An old answer starts nothing, unless this very request had been applied before without anybody knowing.
+        """
+        queued = outcome.answer
+        if not isinstance(queued, AttemptQueued):
+            return
+        if request.nonce is None or request.nonce.token_digest != queued.token.digest:
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._start, queued, request.actor, sent_at)
+        except RuntimeError:
+            log.warning("operation %s was queued, and will read as interrupted: the loop is closed", queued.operation)
+
+    def _start(self, queued: AttemptQueued, operator: str, sent_at: int) -> None:
+        kind = self._registry.get(queued.kind)
+        if kind is None:
+            raise LookupError(f"kind {queued.kind!r} has a grant of this process, and is not registered")
+        attempt = Attempt(self, kind, queued, operator, sent_at)
+        if self.closing:
+            attempt.stop(_CLOSING)
+        task = self._loop.create_task(attempt.run(), name=f"operation {queued.operation}")
+        self._running[task] = attempt
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        if not task.cancelled() and task.exception() is not None:
+            log.error("an attempt ended unexpectedly", exc_info=task.exception())
+
+    async def close(self) -> None:
+        """Stop what runs, and see its end recorded."""
+        self.closing = True
+        await self.writer.settle()  # what was queued until now has been handed over
+        while self._running:
+            for attempt in self._running.values():
+                attempt.stop(_CLOSING)
+            await asyncio.wait(list(self._running))
+        await self.supervised.close()
+
+
+_CLOSING = "the coordinator was closed"
