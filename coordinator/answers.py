@@ -85,6 +85,7 @@ class AttemptQueued(Struct, frozen=True):
     operation: str
     kind: str
     arguments: Raw
+    plan: Raw
     attempt: int
     fence: int
     lease_us: int
@@ -166,6 +167,7 @@ def answer(envelopes: Sequence[Envelope], *, key: bytes, log: Log) -> Answer:
                 operation=event.operation,
                 kind=event.kind,
                 arguments=event.arguments,
+                plan=event.plan,
                 attempt=event.attempt,
                 fence=first.position,
                 lease_us=event.lease_us,

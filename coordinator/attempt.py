@@ -138,7 +138,8 @@ class Attempt:
             self._runner.artifacts.make_folder, self._queued.operation, self._queued.attempt
         )
         progress = Progress(self._loop, self._tell)
-        work = Work(self._queued.operation, self._queued.attempt, self._queued.fence, folder, progress.tell)
+        queued = self._queued
+        work = Work(queued.operation, queued.attempt, queued.fence, folder, queued.plan, progress.tell)
         try:
             raw = await self._work(arguments, work, progress)
         finally:

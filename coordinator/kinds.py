@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from coordinator import limits
 from coordinator.errors import InvalidInput
 from coordinator.operations import AttemptRecord, Finding
-from coordinator.payloads import Payload, decode_as, encode
+from coordinator.payloads import JsonValue, Payload, decode, decode_as, encode
 
 A = TypeVar("A", bound=Struct)
+T = TypeVar("T")
 
 
 class Work:
@@ -28,13 +29,23 @@ class Work:
     """
 
     def __init__(
-        self, operation_id: str, attempt: int, fence: int, artifacts: Path, tell: Callable[[bytes], None]
+        self, operation_id: str, attempt: int, fence: int, artifacts: Path, plan: Raw, tell: Callable[[bytes], None]
     ) -> None:
         self.operation_id = operation_id
         self.attempt = attempt
         self.fence = fence
         self.artifacts = artifacts
+        self._plan = plan
         self._tell = tell
+
+    @property
+    def plan(self) -> Mapping[str, JsonValue]:
+        """What was approved. Whoever plans again must not do anything else than this."""
+        return decode(self._plan)
+
+    def plan_as(self, type_: type[T]) -> T:
+        """The plan as a dataclass, a msgspec struct, a typed dict or a pydantic model."""
+        return decode_as(self._plan, type_, "plan")
 
     def progress(self, progress: Payload) -> None:
         """Tell how far it is. At most once a second something is recorded, and then the newest."""
@@ -80,10 +91,11 @@ class Kind(Generic[A]):
 class SubprocessKind(Kind[A]):
     """A kind whose work is a program.
 
-    It reads one JSON object on its standard input (`operation_id`, `attempt`, `fence`, `artifacts`, `arguments`) and
-    prints JSON lines: `{"progress": {…}}` any number of times, `{"result": {…}}` as the last one. Instead of that line
-    it may leave a file `result.json` in its artifact folder. It runs in a session of its own, and never outlives its
-    lease: unless that is renewed, it is stopped `grace_s` before the end, and killed at the end.
+    It reads one JSON object on its standard input (`operation_id`, `attempt`, `fence`, `artifacts`, `arguments`, and
+    `plan`, which was approved) and prints JSON lines: `{"progress": {…}}` any number of times, `{"result": {…}}` as the
+    last one. Instead of that line it may leave a file `result.json` in its artifact folder. It runs in a session of its
+    own, and never outlives its lease: unless that is renewed, it is stopped `grace_s` before the end, and killed at the
+    end.
     """
 
     @abstractmethod

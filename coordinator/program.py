@@ -105,6 +105,7 @@ class Program:
                 "fence": self._work.fence,
                 "artifacts": str(self._work.artifacts),
                 "arguments": self._queued.arguments,
+                "plan": self._queued.plan,
             }
         )
 
