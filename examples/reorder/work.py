@@ -5,14 +5,14 @@
 It reads one JSON object from standard input, to its end, and writes JSON objects to standard output, one a line:
 
     in   {"operation_id": "…", "attempt": 1, "fence": 7, "artifacts": "FOLDER",
-          "arguments": {"supplier": "north", "weeks": 4}}
+          "arguments": {"supplier": "north", "weeks": 4}, "plan": {"supplier": "north", "weeks": 4, "lines": […]}}
     out  {"progress": {"read": 728, "of": 36400}}
          …
-         {"result": {"order": 1, "supplier": "north", "lines": 41, "units": 1928, "cents": 999842},
-          "artifacts": ["order.json"]}
+         {"result": {"order": 1, "supplier": "north", "lines": 41, "units": 1928, "cents": 999842}}
 
-Ends with 0, or says on standard error what was wrong: 2 for an assignment it cannot read or carry out, 3 if the
-operation has an order already, 4 if a later attempt has begun.
+The order lies in the folder as `order.json` then. Ends with 0, or says on standard error what was wrong: 2 for an
+assignment it cannot read or carry out, 3 if the operation has an order already, 4 if a later attempt has begun, 5 if
+the history has moved on since the plan was approved.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from msgspec import Struct
 
 from examples.reorder import order_file, orders
 from examples.reorder.orders import FenceTooLow, Order, OrderExists
-from examples.reorder.plan import Arguments, plan_order
+from examples.reorder.plan import Arguments, Plan, plan_order
 from examples.reorder.rehearsal import die_if_rehearsed, pause_s
 from examples.reorder.warehouse import History, SupplierUnknown, count_history, opened, pull
 
-BAD_ASSIGNMENT, ORDER_EXISTS, FENCE_TOO_LOW = 2, 3, 4
+BAD_ASSIGNMENT, ORDER_EXISTS, FENCE_TOO_LOW, PLAN_OUTDATED = 2, 3, 4, 5
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -43,6 +43,11 @@ class Assignment(Struct, frozen=True, kw_only=True):
     fence: int
     artifacts: str
     arguments: Arguments
+    plan: Plan
+
+
+class PlanOutdated(Exception):
+    """What should be ordered now is not what a person has approved."""
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -72,6 +77,8 @@ def main() -> int:
         return fail(ORDER_EXISTS, str(error))
     except FenceTooLow as error:
         return fail(FENCE_TOO_LOW, str(error))
+    except PlanOutdated as error:
+        return fail(PLAN_OUTDATED, str(error))
     return 0
 
 
@@ -79,17 +86,18 @@ def work(connection: sqlite3.Connection, assignment: Assignment, artifacts: Path
     arguments, operation, fence = assignment.arguments, assignment.operation_id, assignment.fence
     orders.announce(connection, operation, fence)
     plan = plan_order(arguments, slowly_pull(connection, arguments.supplier))
+    if plan != assignment.plan:
+        raise PlanOutdated("the history has moved on since the plan was approved; nothing was ordered")
     die_if_rehearsed(connection, "before the draft")
     if not plan.lines:
-        nothing = Result(order=None, supplier=arguments.supplier, lines=0, units=0, cents=0)
-        say({"result": nothing, "artifacts": []})
+        say({"result": Result(order=None, supplier=arguments.supplier, lines=0, units=0, cents=0)})
         return
     # The one step that cannot be taken back. A worker that dies beyond it leaves an order that its log does not know.
     order = orders.place(connection, plan, operation=operation, attempt=assignment.attempt, fence=fence)
     die_if_rehearsed(connection, "after the draft")
     order_file.write(artifacts, order)
     die_if_rehearsed(connection, "after the file")
-    say({"result": result_of(order), "artifacts": [order_file.NAME]})
+    say({"result": result_of(order)})
 
 
 def slowly_pull(connection: sqlite3.Connection, supplier: str) -> Iterator[History]:

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from examples.reorder import orders
 from examples.reorder.check import Finding, check
 from examples.reorder.orders import Order
+from examples.reorder.plan import Arguments, preview
 from examples.reorder.rehearsal import Point, rehearse
 from examples.reorder.warehouse import opened
 
@@ -78,6 +81,7 @@ class Shop:
             "fence": 10 * attempt if fence is None else fence,
             "artifacts": str(self.artifacts),
             "arguments": {"supplier": "north", "weeks": 4},
+            "plan": msgspec.to_builtins(preview(self.database, Arguments(supplier="north", weeks=4))),
         }
         return self.start_with(json.dumps(assignment | otherwise).encode())
 

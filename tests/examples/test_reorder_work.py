@@ -15,7 +15,7 @@ from examples.reorder.orders import FenceTooLow, Order, OrderExists
 from examples.reorder.plan import Arguments, Line, Plan, preview
 from examples.reorder.rehearsal import Point
 from examples.reorder.warehouse import opened
-from examples.reorder.work import BAD_ASSIGNMENT, FENCE_TOO_LOW, ORDER_EXISTS
+from examples.reorder.work import BAD_ASSIGNMENT, FENCE_TOO_LOW, ORDER_EXISTS, PLAN_OUTDATED
 from tests.examples.support import OPERATION, Shop
 
 KILLED = -signal.SIGKILL
@@ -33,7 +33,7 @@ def test_a_worker_orders_what_was_planned_and_leaves_the_order_as_a_file(shop: S
     assert order.lines == plan.lines
     assert msgspec.json.decode(shop.file.read_bytes(), type=Order) == order
     result = {"order": 1, "supplier": "north", "lines": len(plan.lines), "units": plan.units, "cents": plan.cents}
-    assert ended.said[-1] == {"result": result, "artifacts": ["order.json"]}
+    assert ended.said[-1] == {"result": result}
 
 
 def test_a_worker_tells_how_far_it_is(shop: Shop) -> None:
@@ -178,13 +178,24 @@ def test_the_database_itself_has_room_for_one_order_an_operation(shop: Shop) -> 
         shop.do(f"INSERT INTO draft_orders (operation, attempt, supplier, weeks) VALUES ('{OPERATION}', 2, 'north', 4)")
 
 
+def test_what_was_not_approved_is_not_ordered(shop: Shop) -> None:
+    approved = preview(shop.database, Arguments(supplier="north", weeks=4))
+    shop.do("UPDATE stock_history SET on_hand = on_hand + 1000 WHERE product = 1")
+
+    ended = shop.run(plan=msgspec.to_builtins(approved))
+
+    assert ended.status == PLAN_OUTDATED
+    assert "moved on since the plan was approved" in ended.complaint
+    assert (shop.count(), shop.file.exists()) == (0, False)
+
+
 def test_where_nothing_is_needed_nothing_is_ordered_and_the_worker_succeeds(shop: Shop) -> None:
     shop.do("UPDATE stock_history SET on_hand = 1000000")
 
     ended = shop.run()
 
     nothing = {"order": None, "supplier": "north", "lines": 0, "units": 0, "cents": 0}
-    assert (ended.status, ended.said[-1]) == (0, {"result": nothing, "artifacts": []})
+    assert (ended.status, ended.said[-1]) == (0, {"result": nothing})
     assert (shop.count(), shop.file.exists()) == (0, False)
 
 
