@@ -226,7 +226,8 @@ def status_of(row: OperationRow, lease: LeaseRow | None, event_at: EventAt) -> O
     queued = event_at(row.queued)
     if not isinstance(queued, OperationQueued):
         raise LookupError(f"position {row.queued} does not queue an operation")
-    ended = None if row.ended is None else event_at(row.ended)
+    # A lapse may be known and not in the log yet; nothing more is to be read of one.
+    ended = None if row.ended is None or row.state == "interrupted" else event_at(row.ended)
     progressed = None if row.progressed is None else event_at(row.progressed)
     reconciled = None if row.reconciled is None else event_at(row.reconciled)
     failed = ended if isinstance(ended, OperationFailed | OperationStopped) else None

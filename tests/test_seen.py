@@ -3,8 +3,9 @@
 import pytest
 from msgspec import Raw
 
+from coordinator.approval import Approval
 from coordinator.clock import ManualClock
-from coordinator.commands import AddJob, ClaimNext
+from coordinator.commands import AddJob, ApplyOperation, ClaimNext
 from coordinator.execute import now
 from coordinator.seen import Seen
 from tests.support import Workspace
@@ -62,3 +63,17 @@ def test_only_leases_on_what_is_waited_for_fall_due(streams: list[str], concerne
     clock.advance(passed_s)
 
     assert due_in(work, *streams) == (max(0, 10 - passed_s) * 1_000_000 if concerned else None)
+
+
+def test_an_operation_whose_lapse_nobody_has_recorded_yet_reads_as_interrupted() -> None:
+    clock = ManualClock()
+    work = Workspace(clock=clock)
+    approved = Approval(worth="fresh", attempt=1, lease_us=LEASE_US)
+    work.ask("ada", ApplyOperation(operation="o", kind="k", arguments=Raw(b"{}"), grant_digest="g"), approval=approved)
+    clock.advance(11)
+
+    status = work.store.read(
+        lambda snapshot: Seen(snapshot, now(snapshot.head(), work.clock)).operation("o", operator="ada")
+    )
+
+    assert (status.state, status.attempt, len(work.log())) == ("interrupted", 1, 1)
