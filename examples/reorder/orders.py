@@ -99,8 +99,10 @@ def find(connection: sqlite3.Connection, operation: str) -> Order | None:
     )
 
 
-def count_orders(connection: sqlite3.Connection) -> int:
-    return connection.execute("SELECT count(*) FROM draft_orders").fetchone()[0]
+def count_orders(connection: sqlite3.Connection, operation: str | None = None) -> int:
+    """How many there are, of this operation or of all."""
+    query = "SELECT count(*) FROM draft_orders WHERE ?1 IS NULL OR operation = ?1"
+    return connection.execute(query, (operation,)).fetchone()[0]
 
 
 def _guard(connection: sqlite3.Connection, operation: str, fence: int) -> None:

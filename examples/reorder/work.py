@@ -90,7 +90,7 @@ def work(connection: sqlite3.Connection, assignment: Assignment, artifacts: Path
         raise PlanOutdated("the history has moved on since the plan was approved; nothing was ordered")
     die_if_rehearsed(connection, "before the draft")
     if not plan.lines:
-        say({"result": Result(order=None, supplier=arguments.supplier, lines=0, units=0, cents=0)})
+        say({"result": nothing_needed(arguments.supplier)})
         return
     # The one step that cannot be taken back. A worker that dies beyond it leaves an order that its log does not know.
     order = orders.place(connection, plan, operation=operation, attempt=assignment.attempt, fence=fence)
@@ -109,6 +109,10 @@ def slowly_pull(connection: sqlite3.Connection, supplier: str) -> Iterator[Histo
         say({"progress": {"read": read, "of": of}})
         time.sleep(pause)  # nothing is open: whoever stops the worker here keeps nobody else waiting
         yield history
+
+
+def nothing_needed(supplier: str) -> Result:
+    return Result(order=None, supplier=supplier, lines=0, units=0, cents=0)
 
 
 def result_of(order: Order) -> Result:
