@@ -14,13 +14,16 @@ CLI := $(VENV)/installed-cli
 DEV := $(VENV)/installed-dev
 BENCH := $(VENV)/installed-bench
 
-.PHONY: help demo test check mutants bench packaging lowest api format clean
+.PHONY: help demo example test check mutants bench packaging lowest api format clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
 demo: $(CLI) ## processes index the standard library; one stalls and is locked out, two are killed
 	@$(VENV)/bin/coordinator demo $(ARGS)
+
+example: $(CLI) ## an ordering system whose orders a person approves; its runner is killed at twenty random moments
+	@$(PY) -m examples.reorder $(ARGS)
 
 test: $(DEV) ## the tests
 	@$(PY) -m pytest $(ARGS)
