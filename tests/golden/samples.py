@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from coordinator import commands
 from coordinator.commands import AnyCommand, Shown
-from events import jobs, messages
+from events import jobs, messages, operations
 from events.commands import CommandRefused
 from events.union import AnyEvent
 
@@ -195,4 +195,80 @@ COMMANDS |= {
     "open_reader": commands.OpenReader(topic="builds/Äpfel", reader="50% of it"),
     "read_messages": commands.ReadMessages(**_SESSION, after=0, limit=100),
     "acknowledge_messages": commands.AcknowledgeMessages(**_SESSION, number=107),
+}
+
+_ATTEMPT: dict[str, Any] = {"operation": "reorder/Äpfel 7", "attempt": 2}
+_FILES = (
+    operations.Artifact(path="orders/Äpfel.csv", size=70_001, sha256=_DIGEST),
+    operations.Artifact(path="log", size=0, sha256=_DIGEST),
+)
+_QUEUED: dict[str, Any] = {
+    "kind": "reorder",
+    "operator": "ada",
+    "plan_digest": _DIGEST,
+    "grant_digest": _DIGEST,
+    "nonce": "00112233445566778899aabbccddeeff",
+    "token_digest": _DIGEST,
+    "lease_us": 60_000_000,
+    "lease_until": 1_767_225_660_000_000,
+}
+
+EVENTS |= {
+    "operation.queued": operations.OperationQueued(
+        **_ATTEMPT, **_QUEUED, arguments=_PAYLOAD, plan=_PAYLOAD, first=70_000
+    ),
+    "operation.queued.least": operations.OperationQueued(
+        operation="a", attempt=1, **_QUEUED, arguments=Raw(b"{}"), plan=Raw(b"{}")
+    ),
+    "operation.started": operations.OperationStarted(**_ATTEMPT),
+    "operation.progressed": operations.OperationProgressed(**_ATTEMPT, progress=_PAYLOAD),
+    "operation.renewed": operations.OperationRenewed(
+        **_ATTEMPT, lease_us=60_000_000, lease_until=1_767_225_660_000_000
+    ),
+    "operation.cancel_asked": operations.OperationCancelAsked(**_ATTEMPT, reason="the wrong supplier"),
+    "operation.cancel_asked.least": operations.OperationCancelAsked(operation="a", attempt=1),
+    "operation.succeeded": operations.OperationSucceeded(**_ATTEMPT, result=_PAYLOAD, artifacts=_FILES),
+    "operation.succeeded.least": operations.OperationSucceeded(operation="a", attempt=1, result=Raw(b"{}")),
+    "operation.failed": operations.OperationFailed(
+        **_ATTEMPT, reason="ValueError: no\nluck", stderr="Traceback …\n", artifacts=_FILES
+    ),
+    "operation.failed.least": operations.OperationFailed(operation="a", attempt=1, reason="x"),
+    "operation.stopped": operations.OperationStopped(
+        **_ATTEMPT, reason="cancelled", stderr="Terminated\n", artifacts=_FILES
+    ),
+    "operation.stopped.least": operations.OperationStopped(operation="a", attempt=1, reason="x"),
+    "operation.lapsed": operations.OperationLapsed(**_ATTEMPT, lease_until=1_767_225_660_000_000),
+    "operation.reconciled": operations.OperationReconciled(
+        **_ATTEMPT, finding="done", note="the draft is there", result=_PAYLOAD
+    ),
+    "operation.reconciled.least": operations.OperationReconciled(
+        operation="a", attempt=1, finding="not done", note="no draft"
+    ),
+}
+
+_RUNNING: dict[str, Any] = {"operation": "reorder/Äpfel 7", "token_digest": _DIGEST}
+
+COMMANDS |= {
+    "apply_operation": commands.ApplyOperation(
+        operation="reorder/Äpfel 7", kind="reorder", arguments=_PAYLOAD, grant_digest=_DIGEST
+    ),
+    "cancel_operation": commands.CancelOperation(operation="reorder/Äpfel 7", reason="the wrong supplier"),
+    "cancel_operation.least": commands.CancelOperation(operation="a"),
+    "reconcile_operation": commands.ReconcileOperation(
+        **_ATTEMPT, finding="done", note="the draft is there", result=_PAYLOAD
+    ),
+    "reconcile_operation.least": commands.ReconcileOperation(
+        operation="a", attempt=1, finding="not done", note="no draft"
+    ),
+    "start_operation": commands.StartOperation(**_RUNNING),
+    "record_progress": commands.RecordProgress(**_RUNNING, progress=_PAYLOAD),
+    "renew_operation": commands.RenewOperation(**_RUNNING),
+    "succeed_operation": commands.SucceedOperation(**_RUNNING, result=_PAYLOAD, artifacts=_FILES),
+    "succeed_operation.least": commands.SucceedOperation(**_RUNNING, result=Raw(b"{}")),
+    "fail_operation": commands.FailOperation(
+        **_RUNNING, reason="ValueError: no\nluck", stderr="Traceback …\n", artifacts=_FILES
+    ),
+    "fail_operation.least": commands.FailOperation(**_RUNNING, reason="x"),
+    "stop_operation": commands.StopOperation(**_RUNNING, reason="cancelled", stderr="Terminated\n", artifacts=_FILES),
+    "stop_operation.least": commands.StopOperation(**_RUNNING, reason="x"),
 }

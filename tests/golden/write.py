@@ -91,7 +91,7 @@ def tuple_of(columns: Mapping[str, Any]) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, Raw):
         return bytes(value).decode()
-    return list(value) if isinstance(value, tuple) else value
+    return list(msgspec.to_builtins(value)) if isinstance(value, tuple) else value
 
 
 def _json(value: object) -> str:
