@@ -43,14 +43,12 @@ class Rules:
             envelope = Envelope(self.position, at, actor, None, None, None, None, self.position, event)
             self.views.evolve([envelope])
 
-    def when(
-        self, command: AnyCommand, by: str = "ada", *, now: int = NOW, candidate: str | None = None
-    ) -> list[AnyEvent]:
-        return decide(command, self.views, Moment(by, now, NONCE, candidate))
+    def when(self, command: AnyCommand, by: str = "ada", *, now: int = NOW, **told: Any) -> list[AnyEvent]:
+        return decide(command, self.views, Moment(by, now, NONCE, **told))
 
-    def refusal(self, command: AnyCommand, by: str = "ada", *, now: int = NOW) -> Refused:
+    def refusal(self, command: AnyCommand, by: str = "ada", *, now: int = NOW, **told: Any) -> Refused:
         try:
-            events = self.when(command, by, now=now)
+            events = self.when(command, by, now=now, **told)
         except Refused as refusal:
             return refusal
         raise AssertionError(f"it was not refused, but decided {events}")
