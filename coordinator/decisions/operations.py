@@ -17,6 +17,7 @@ from coordinator.operation_refusals import (
 from coordinator.views import Views
 from events.operations import OperationCancelAsked, OperationQueued, OperationReconciled
 from events.union import AnyEvent
+from projections.grants import GrantRow
 from projections.operations import LIVE, OperationRow
 
 
@@ -33,8 +34,11 @@ def apply_operation(command: ApplyOperation, views: Views, moment: Moment) -> li
     row = views.operations.get(command.operation)
     if row is not None and not _same(row, command, moment):
         raise OperationBound(command.operation)
-    if row is not None and (row.state == "succeeded" or _used(command, views) or row.state in LIVE):
+    used = views.grants.get(command.grant_digest)
+    if row is not None and (row.state == "succeeded" or _has_started(used, row) or row.state in LIVE):
         return []
+    if used is not None:
+        raise ApprovalMismatch(command.operation)  # whatever this process remembers of it
     attempt = 1 if row is None else row.attempt + 1
     approval = moment.approval
     if approval is None or approval.worth == "unknown":
@@ -99,9 +103,8 @@ def _same(row: OperationRow, command: ApplyOperation, moment: Moment) -> bool:
     return row.operator == moment.actor and row.fits(command.kind, bytes(command.arguments))
 
 
-def _used(command: ApplyOperation, views: Views) -> bool:
-    used = views.grants.get(command.grant_digest)
-    return used is not None and used.operation == command.operation
+def _has_started(used: GrantRow | None, row: OperationRow) -> bool:
+    return used is not None and used.operation == row.id
 
 
 def _refuse_disagreement(row: OperationRow, moment: Moment) -> None:

@@ -239,6 +239,21 @@ def test_of_two_grants_for_the_same_attempt_only_one_ever_starts_something(rules
     assert refusal.code == "approval_mismatch"
 
 
+@pytest.mark.parametrize("state", [None, *OVER])
+def test_a_grant_that_another_operation_has_used_starts_nothing_whatever_is_remembered_of_it(
+    rules: Rules, state: OperationState | None
+) -> None:
+    rules.given(*([] if state is None else ORDER[state]), queued("another", grant_digest=grant("x")))
+    approved = fresh(1 if state is None else 2)
+
+    refusal = rules.refusal(apply(shown="x"), approval=approved, checked=AGREES)
+
+    assert refusal.code == "approval_mismatch"
+    used = rules.views.grants.get(grant("x"))
+    assert used is not None
+    assert used.operation == "another"
+
+
 # The world
 
 
