@@ -8,7 +8,16 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from coordinator.answers import Answer, ClaimGranted, LeaseRenewed, NoteTaken, PathsReserved, answer
+from coordinator.answers import (
+    Answer,
+    AttemptQueued,
+    ClaimGranted,
+    LeaseRenewed,
+    NoteTaken,
+    OperationLeft,
+    PathsReserved,
+    answer,
+)
 from coordinator.clock import to_datetime
 from coordinator.errors import Unavailable
 from coordinator.jobs import JobRef
@@ -35,6 +44,18 @@ from tests.decisions.given import (
     revoked,
     submitted,
 )
+from tests.decisions.given_operations import (
+    ORDER,
+    cancel_asked,
+    progressed,
+    queued,
+    reconciled,
+    renewed,
+    started,
+    stopped,
+    succeeded,
+)
+from tests.decisions.given_operations import failed as operation_failed
 from tests.support import secret_of
 
 KEY = b"k" * 32
@@ -192,3 +213,38 @@ def test_events_that_no_command_causes_have_no_answer() -> None:
 
 def test_the_end_of_a_lease_that_the_store_found_out_leaves_the_job_like_any_other_end() -> None:
     assert answered(lapsed("parser")) == JobRef(id="parser", state="ready", version=3, position=1)
+
+
+# Operations
+
+
+def test_a_queued_attempt_answers_with_what_its_runner_needs_its_token_derived_again() -> None:
+    arguments = Raw(b'{"weeks":4}')
+    event = queued(attempt=2, arguments=arguments, nonce=NONCE.value, token_digest=NONCE.token_digest)
+
+    told = answered(event, log=[*ORDER["failed"]])
+
+    assert isinstance(told, AttemptQueued)
+    assert (told.operation, told.kind, told.arguments, told.attempt) == ("order", "reorder", arguments, 2)
+    assert (told.fence, told.lease_us, told.lease_until) == (4, LEASE, UNTIL)
+    assert (told.token.digest, told.token.fence) == (NONCE.token_digest, 4)
+
+
+def test_no_attempt_is_handed_a_token_of_another_workspaces_key() -> None:
+    event = queued(nonce=NONCE.value, token_digest=NONCE.token_digest)
+
+    with pytest.raises(Unavailable, match="key does not fit"):
+        answered(event, key=b"x" * 32)
+
+
+def test_a_renewed_attempt_answers_with_the_new_end_of_the_lease() -> None:
+    assert answered(renewed(NOW + 5), log=[queued()]) == LeaseRenewed(lease_us=LEASE, lease_until=NOW + 5)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [started(), progressed(), cancel_asked(), succeeded(), operation_failed(), stopped(), reconciled("not done")],
+    ids=lambda event: type(event).__name__,
+)
+def test_whatever_else_happens_to_an_operation_answers_with_its_attempt_and_the_position(event: AnyEvent) -> None:
+    assert answered(event, log=[queued()]) == OperationLeft(operation="order", attempt=1, position=2)
