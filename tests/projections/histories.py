@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from coordinator.approval import Checked
 from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import decide
@@ -16,10 +17,12 @@ from coordinator.tokens import Nonce
 from coordinator.views import Views
 from events.envelope import Envelope
 from events.messages import reader_stream
+from events.operations import OperationQueued, operation_stream
 from events.union import AnyEvent
 from projections.readers import ReaderRow, reader_key
 from tests.decisions import given as ask
 from tests.decisions.given import NOW, nothing_stored
+from tests.decisions.given_operations import apply, cancel, fresh, reconcile
 
 _JOBS = ("a", "b", "c")
 _ACTORS = ("ada", "bob")
@@ -36,6 +39,8 @@ _attempts = (
     "claim claim claim next next submit submit submit submit accept accept accept accept reopen reopen reopen reserve "
     "renew note fail release wait reject reject revoke cancel revise add"
 )
+_messages = "send open read acknowledge"
+_operations = "apply apply apply start tell keep end end end stop look"
 ATTEMPTED = st.tuples(
     st.sampled_from(_attempts.split()),
     _jobs,
@@ -44,7 +49,7 @@ ATTEMPTED = st.tuples(
     _others,
     _reviews,
     st.integers(1, 3),
-    st.sampled_from(["", "", "send", "open", "read", "acknowledge"]),
+    st.sampled_from(["", "", *_messages.split(), *_operations.split()]),
 )
 
 
@@ -55,26 +60,30 @@ class History:
         self.envelopes: list[Envelope] = []
         self._views = Views(nothing_stored())
         self._now = NOW
-        self._tokens: dict[str, tuple[str, str]] = {}  # subject -> holder and digest of the newest claim or session
+        self._tokens: dict[str, tuple[str, str]] = {}  # subject -> holder and digest of the newest token
 
     def attempt(
         self, what: str, job: str, actor: str, paths: Any, others: Any, review: str, number: int, besides: str = ""
     ) -> None:
-        """Something about a job and, besides, perhaps something about messages."""
+        """Something about a job and, besides, perhaps something about messages or an operation."""
         if what == "wait":
             self._now += number * ask.LEASE // 2
             for lease in due(self._views, self._now):
                 self._keep([lapse(lease, self._views)], None)
         else:
             self._ask(*self._command(what, job, actor, paths, others, review, number))
-        if besides:
+        if besides in _operations.split():
+            attempt = self._attempt(job)
+            seen: dict[str, Any] = {"approval": fresh(attempt + 1), "checked": Checked(attempt=attempt)}
+            self._ask(*self._about_operation(besides, job, actor, number), **seen)
+        elif besides:
             self._ask(*self._about_messages(besides, min(job, "b"), actor, number))
 
-    def _ask(self, command: Any, actor: str) -> None:
+    def _ask(self, command: Any, actor: str, **seen: Any) -> None:
         self._now += 1
         digest = f"digest {len(self.envelopes)}"
         try:
-            events = decide(command, self._views, Moment(actor, self._now, Nonce("nonce", digest)))
+            events = decide(command, self._views, Moment(actor, self._now, Nonce("nonce", digest), **seen))
         except (Refused, LookDeeper):
             return
         self._keep(events, actor)
@@ -135,6 +144,35 @@ class History:
                 kept = min(row.acknowledged + number, row.delivered)
                 return ask.commands.AcknowledgeMessages(**reader, token_digest=digest, number=kept), holder
 
+    def _attempt(self, operation: str) -> int:
+        row = self._views.operations.get(operation)
+        return 0 if row is None else row.attempt
+
+    def _about_operation(self, what: str, operation: str, actor: str, number: int) -> tuple[Any, str]:
+        """Operations have the ids of the jobs: nothing about the one may touch the other."""
+        holder, digest = self._tokens.get(operation_stream(operation), (actor, "none"))
+        shown: Any = {"operation": operation, "token_digest": digest}
+        match what:
+            case "apply":
+                return apply(operation, len(self.envelopes) // 2), actor
+            case "start":
+                return ask.commands.StartOperation(**shown), holder
+            case "tell":
+                return ask.commands.RecordProgress(**shown, progress=Raw(b"{}")), holder
+            case "keep":
+                return ask.commands.RenewOperation(**shown), holder
+            case "end" if number == 1:
+                return ask.commands.SucceedOperation(**shown, result=Raw(b"{}")), holder
+            case "end" if number == 2:
+                return ask.commands.FailOperation(**shown, reason="no luck"), holder
+            case "end":
+                return ask.commands.StopOperation(**shown, reason="cancelled"), holder
+            case "stop":
+                return cancel(operation), actor
+            case _:
+                finding = "done" if number == 1 else "not done"
+                return reconcile(finding, operation, attempt=self._attempt(operation)), actor
+
     def _keep(self, events: list[AnyEvent] | list[Any], actor: str | None) -> None:
         first = len(self.envelopes) + 1
         envelopes = [
@@ -148,6 +186,8 @@ class History:
                 self._tokens[event.stream] = event.worker, event.token_digest
             elif isinstance(event, ask.messages.ReaderOpened):
                 self._tokens[event.stream] = event.holder, event.token_digest
+            elif isinstance(event, OperationQueued):
+                self._tokens[event.stream] = event.operator, event.token_digest
 
 
 def _played(attempts: list[tuple[Any, ...]]) -> list[Envelope]:
