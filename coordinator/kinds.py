@@ -137,6 +137,9 @@ class Registry:
         arguments: object = getattr(kind, "arguments", None)
         if not (isinstance(arguments, type) and issubclass(arguments, Struct)):
             raise InvalidInput("kind.arguments", "must be a subclass of msgspec.Struct")
+        for method in ("preview", "run", "command"):
+            if getattr(getattr(kind, method, None), "__isabstractmethod__", False):
+                raise InvalidInput(f"kind.{method}", "is missing", hint="a kind has a method of this name")
         limits.seconds("kind.time_limit_s", kind.time_limit_s, 0.001, 10 * 366 * 86_400)
         limits.lease_us("kind.lease_s", kind.lease_s)
         if limits.seconds("kind.grace_s", kind.grace_s, 0, 3_600) > kind.lease_s / 2:

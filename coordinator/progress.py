@@ -18,18 +18,21 @@ class Progress:
         self._tell = tell
         self._newest: bytes | None = None
         self._pause: asyncio.TimerHandle | None = None
+        self._ended = False
 
     def tell(self, progress: bytes) -> None:
         """On the loop."""
+        if self._ended:
+            return
         self._newest = progress
         if self._pause is None:
             self._flush()
 
     def end(self) -> None:
         """Nothing more is told."""
+        self._ended = True
         if self._pause is not None:
             self._pause.cancel()
-        self._newest = None
 
     def _flush(self) -> None:
         self._pause = None
