@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,7 @@ class Artifacts:
     """
 
     def __init__(self, root: Path | None) -> None:
-        self._root = root
+        self._root = None if root is None else _absolute(root)
         self._temporary: TemporaryDirectory[str] | None = None
 
     @property
@@ -73,9 +74,10 @@ def record(folder: Path) -> tuple[Artifact, ...]:
 
     Raises:
         InvalidInput: there are too many.
+        OSError: one of them, or a folder, cannot be read.
     """
     found: list[Artifact] = []
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder, onerror=_unless_gone):
         folders.sort()
         for name in sorted(names):
             path = Path(place, name)
@@ -83,7 +85,8 @@ def record(folder: Path) -> tuple[Artifact, ...]:
                 continue
             if len(found) == MOST:
                 raise InvalidInput("artifacts", f"are more than {MOST:,} files", hint="leave an archive instead")
-            found.append(_artifact(path, folder))
+            with suppress(FileNotFoundError):  # somebody still tidies up
+                found.append(_artifact(path, folder))
     return tuple(found)
 
 
@@ -100,9 +103,21 @@ def _compared(artifact: Artifact, folder: Path) -> Finding:
         now = _artifact(path, folder)
     except OSError as error:
         return Finding(agrees=False, note=f"{path} cannot be read: {error}", about=artifact.path)
-    if now == artifact:
+    if now == artifact and not path.is_symlink():
         return Finding(agrees=True, note=f"{path} is as it was recorded", about=artifact.path)
     return Finding(agrees=False, note=f"{path} has changed since it was recorded", about=artifact.path)
+
+
+def _absolute(root: Path) -> Path:
+    try:
+        return root.absolute()
+    except FileNotFoundError:  # the current folder is gone: whoever prepares it hears of that
+        return root
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _artifact(path: Path, folder: Path) -> Artifact:

@@ -60,7 +60,7 @@ class Coordinator(Reads):
         self._host = host
         self._registry = Registry()
         beside = host.artifacts if artifacts is None else artifacts
-        self._artifacts = Artifacts(None if beside is None else Path(beside).absolute())
+        self._artifacts = Artifacts(None if beside is None else Path(beside))
         self._clock = clock or SystemClock()
         self._busy_timeout_s = limits.seconds("busy_timeout_s", busy_timeout_s, 0, 3_600)
         self._observe = observe
