@@ -28,6 +28,7 @@ from coordinator.views import RowCache
 from events.codec import decode
 from events.commands import CommandRefused
 from projections.replay import fold
+from tests.decisions.given_operations import apply, fresh
 from tests.support import Workspace, digests, secret_of
 
 LEASE_S = 60
@@ -843,6 +844,46 @@ def test_neither_a_token_nor_the_workspaces_key_is_in_any_row(work: Workspace, c
     for secret in (secret_of(lost.token), secret_of(granted.token), work.store.key.hex()):
         assert secret not in everything
         assert repr(bytes.fromhex(secret))[2:-1] not in everything
+
+
+def test_a_requests_nonce_is_drawn_once_and_is_the_same_when_it_is_tried_again(
+    work: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks again after an unknown outcome knows by the token whether it was this very request."""
+    request = work.request("ada", apply(), generated=True, approval=fresh())
+    with monkeypatch.context() as patch:
+        patch.setattr("coordinator.execute.encode", lambda event: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            work.batch(request)
+    drawn = request.nonce
+    assert drawn is not None
+    request.fresh = False
+
+    [first] = work.batch(request)
+    [again] = work.batch(request)
+
+    assert request.nonce is drawn
+    assert [outcome.answer.token.digest for outcome in (first, again)] == [drawn.token_digest] * 2  # pyright: ignore
+    assert (first.repeated, again.repeated) == (False, True)
+    assert decode(work.log()[0].body).nonce == drawn.value  # pyright: ignore
+
+
+def test_an_equal_request_with_the_same_receipt_has_another_nonce_and_is_told_the_old_token(work: Workspace) -> None:
+    one, other = (work.request("ada", apply(), "r1", approval=fresh()) for _ in range(2))
+
+    first, again = work.batch(one, other)
+
+    assert again.answer == first.answer
+    assert one.nonce is not None
+    assert other.nonce is None
+
+
+def test_a_command_that_grants_nothing_draws_no_nonce(work: Workspace) -> None:
+    request = work.request("ada", add("parser"))
+
+    work.batch(request)
+
+    assert request.nonce is None
 
 
 def test_a_token_of_another_workspace_is_unknown(work: Workspace) -> None:
