@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from hashlib import sha256
 
-import anyio
 from msgspec import Raw
 
 from coordinator import limits
@@ -14,9 +13,9 @@ from coordinator.approval import Approval
 from coordinator.clock import to_datetime
 from coordinator.commands import ApplyOperation
 from coordinator.decisions.operations import CheckOutdated
-from coordinator.errors import CoordinatorError, InvalidInput, PreviewFailed
+from coordinator.errors import InvalidInput, PreviewFailed
 from coordinator.grants import Terms, grant_digest
-from coordinator.kinds import validated
+from coordinator.kinds import KindFailed, asked, validated
 from coordinator.operation import Operation
 from coordinator.operation_refusals import OperationBound
 from coordinator.operations import Grant, Preview
@@ -59,12 +58,11 @@ class Approving:
             row = await self._session.see(lambda seen: seen.views.operations.get(id))
             attempt = self._next_attempt(row, kind, given)
         try:
-            with anyio.fail_after(known.preview_limit_s):
-                plan = encode("plan", await known.preview(typed))
-        except Exception as error:
-            if isinstance(error, CoordinatorError) and not isinstance(error, InvalidInput):
-                raise
-            raise PreviewFailed(f"the preview of {kind!r} failed: {type(error).__name__}: {error}") from error
+            plan = encode("plan", await asked(lambda: known.preview(typed), known.preview_limit_s))
+        except KindFailed as failed:
+            raise PreviewFailed(f"the preview of {kind!r} {failed}") from failed.__cause__
+        except InvalidInput as error:
+            raise PreviewFailed(f"the preview of {kind!r} gave no plan: {error}") from error
         approval = Approval(
             worth="fresh",
             attempt=attempt,

@@ -65,7 +65,12 @@ class Artifacts:
 
     def make_folder(self, operation: str, attempt: int) -> Path:
         folder = self.folder(operation, attempt)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700, parents=True)
+        except FileExistsError:
+            raise Unavailable(
+                f"the artifact folder {folder} is there already", hint="another workspace left it: move it away"
+            ) from None
         return folder
 
 
@@ -97,9 +102,9 @@ def compare(artifacts: tuple[Artifact, ...], folder: Path) -> list[Finding]:
 
 def _compared(artifact: Artifact, folder: Path) -> Finding:
     path = folder / artifact.path
-    if not path.is_file():
-        return Finding(agrees=False, note=f"{path} is gone", about=artifact.path)
     try:
+        if not path.is_file():
+            return Finding(agrees=False, note=f"{path} is gone", about=artifact.path)
         now = _artifact(path, folder)
     except OSError as error:
         return Finding(agrees=False, note=f"{path} cannot be read: {error}", about=artifact.path)

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from coordinator import artifacts
 from coordinator.answers import AttemptQueued
+from coordinator.certain import is_cancelled
 from coordinator.clock import SystemClock
 from coordinator.commands import (
     AnyCommand,
@@ -25,7 +26,7 @@ from coordinator.errors import Busy, CoordinatorError, OutcomeUnknown, Unavailab
 from coordinator.kinds import Kind, SubprocessKind, Work, validated
 from coordinator.limits import fitting_reason
 from coordinator.payloads import encode
-from coordinator.program import Program
+from coordinator.program import Program, ProgramStopped
 from coordinator.progress import Progress
 from coordinator.receipts import generate
 from coordinator.refusals import ClaimLost, LeaseLapsed
@@ -45,6 +46,12 @@ SYSTEM = SystemClock()
 
 class Stopped(Exception):
     """The work was stopped, and this is why."""
+
+
+class WorkFailed(CoordinatorError):
+    """The work ended in a way that has no exception of its own."""
+
+    code = "work_failed"
 
 
 class Attempt:
@@ -100,7 +107,8 @@ class Attempt:
             await self._run()
         except asyncio.CancelledError:
             self.stop("the program ended")
-            self._post_stopped()
+            if self._program is None:  # what a program still does in its grace nobody sees: that reads as interrupted
+                self._post_stopped()
             raise
         finally:
             limit.cancel()
@@ -113,12 +121,9 @@ class Attempt:
             return
         try:
             result, files = await self._result()
-        except Stopped:
+        except Stopped as stopped:
             end: AnyCommand = StopOperation(
-                operation=operation,
-                token_digest=digest,
-                reason=fitting_reason(self._why or "stopped"),
-                stderr=self._stderr(),
+                operation=operation, token_digest=digest, reason=fitting_reason(str(stopped)), stderr=self._stderr()
             )
         except Exception as error:
             log.info("operation %s failed", operation, exc_info=True)
@@ -148,18 +153,30 @@ class Attempt:
 
     async def _work(self, arguments: Any, work: Work, progress: Progress) -> Raw:
         if self._why is not None:
-            raise Stopped
+            raise Stopped(self._why)
         if isinstance(self._kind, SubprocessKind):
             self._program = Program(self._kind, arguments, work, self._queued, progress)
-            try:
-                return await self._program.run(self._runner.supervised, self._deadline, self._stop_asked)
-            except Exception:
-                if self._why is not None:
-                    raise Stopped from None
+            work_done = self._program.run(self._runner.supervised, self._deadline, self._stop_asked)
+        else:
+            work_done = self._function(arguments, work)
+        try:
+            return await work_done
+        except ProgramStopped as stopped:
+            raise Stopped((self._why or stopped.why) + stopped.left_behind) from None
+        except Exception as error:
+            if self._why is None:
                 raise
+            raise Stopped(self._why) from error
+
+    async def _function(self, arguments: Any, work: Work) -> Raw:
         with self._scope:
-            return Raw(encode("result", await self._kind.run(arguments, work)))
-        raise Stopped
+            try:
+                return Raw(encode("result", await self._kind.run(arguments, work)))
+            except asyncio.CancelledError as error:
+                if is_cancelled():
+                    raise
+                raise WorkFailed("the work raised CancelledError, and nobody had cancelled it") from error
+        raise Stopped(self._why or "stopped")
 
     def _deadline(self) -> int:
         """When a program must begin to end, so that its lease does not end before it; by the system's clock."""
@@ -173,8 +190,10 @@ class Attempt:
         """Whether it was recorded; it is tried for as long as the lease holds."""
         request = self._request(command)
         while True:
-            outcome = await self._runner.writer.send(request)
-            error = outcome.error
+            try:
+                error = (await self._runner.writer.send(request)).error
+            except CoordinatorError as ended:  # the writer
+                error = ended
             if error is None:
                 return True
             retry = isinstance(error, Busy | Unavailable | OutcomeUnknown)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import anyio
 from msgspec import Raw, Struct
 
 from coordinator import limits
+from coordinator.certain import is_cancelled
 from coordinator.errors import InvalidInput
 from coordinator.operations import AttemptRecord, Finding
 from coordinator.payloads import JsonValue, Payload, decode, decode_as, encode
@@ -168,6 +171,28 @@ class Registry:
             known = ", ".join(sorted(self._kinds)) or "none"
             raise InvalidInput("kind", f"{name!r} is not registered here", hint=f"registered: {known}")
         return kind
+
+
+class KindFailed(Exception):
+    """What a kind was asked for did not come; this is why, to be put behind its name."""
+
+
+async def asked(answer: Callable[[], Awaitable[T]], limit_s: float) -> T:
+    """What a kind answers, within a limit of time.
+
+    Raises:
+        KindFailed: whatever goes wrong with it.
+    """
+    with anyio.move_on_after(limit_s):
+        try:
+            return await answer()
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            raise KindFailed("raised CancelledError, and nobody had cancelled it") from error
+        except Exception as error:
+            raise KindFailed(f"failed: {type(error).__name__}: {error}") from error
+    raise KindFailed(f"took longer than {limit_s:g} s")
 
 
 def has_check(kind: Kind[Any]) -> bool:

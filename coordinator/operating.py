@@ -6,15 +6,15 @@ import asyncio
 import logging
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import anyio
 from msgspec.structs import replace
 
 from coordinator.approval import Checked
 from coordinator.artifacts import Artifacts, compare
 from coordinator.grants import Grants
-from coordinator.kinds import Kind, Registry, has_check, validated
+from coordinator.kinds import Kind, KindFailed, Registry, asked, has_check, validated
+from coordinator.limits import fitting_reason
 from coordinator.operations import ADVICE, AttemptRecord, Finding, OperationStatus
 from projections.operations import LIVE
 
@@ -61,7 +61,7 @@ class Operating:
         """What stands in the way of another attempt, for `apply`."""
         status = await self.status(operation, operator)
         wrong = [finding.note for finding in status.findings if not finding.agrees]
-        return Checked(attempt=status.attempt, disagreement="; ".join(wrong) or None)
+        return Checked(attempt=status.attempt, disagreement=fitting_reason("; ".join(wrong)) if wrong else None)
 
     async def _findings(self, status: OperationStatus) -> tuple[Finding, ...]:
         if status.state in LIVE:
@@ -90,16 +90,21 @@ class Operating:
             folder=folder,
             _result=status._result,  # pyright: ignore[reportPrivateUsage]
         )
-        finding: object = None
-        with anyio.move_on_after(kind.check_limit_s) as limit:
-            try:
-                arguments = validated(kind, bytes(status._arguments))  # pyright: ignore[reportPrivateUsage]
-                finding = await kind.check(arguments, record)
-            except Exception as error:
-                log.warning("the check of operation %s failed", status.id, exc_info=True)
-                return Finding(agrees=False, note=f"the check failed: {type(error).__name__}: {error}")
-        if limit.cancelled_caught:
-            return Finding(agrees=False, note=f"the check took longer than {kind.check_limit_s:g} s")
-        if not isinstance(finding, Finding):
-            return Finding(agrees=False, note=f"the check returned a {type(finding).__name__}, not a Finding")
+
+        async def check() -> object:
+            arguments = validated(kind, bytes(status._arguments))  # pyright: ignore[reportPrivateUsage]
+            return await kind.check(arguments, record)
+
+        try:
+            finding = await asked(check, kind.check_limit_s)
+        except KindFailed as failed:
+            log.warning("the check of operation %s %s", status.id, failed, exc_info=failed.__cause__)
+            return Finding(agrees=False, note=fitting_reason(f"the check {failed}"))
+        if not _is_finding(finding):
+            return Finding(agrees=False, note=f"the check returned no Finding, but a {type(finding).__name__}")
         return finding
+
+
+def _is_finding(found: object) -> TypeGuard[Finding]:
+    """With all in it as it was declared, which nothing but this ensures."""
+    return isinstance(found, Finding) and (type(found.agrees), type(found.note), type(found.about)) == (bool, str, str)

@@ -18,7 +18,7 @@ from coordinator.payloads import encode
 from coordinator.progress import Progress
 
 if TYPE_CHECKING:
-    from coordinator.children import Child, Exit, Supervised
+    from coordinator.children import Child, Exit, How, Supervised
 
 RESULT_FILE = "result.json"
 
@@ -32,6 +32,8 @@ class _Line(msgspec.Struct):
     result: dict[str, Any] | None = None
 
 
+_NO_JSON = (msgspec.DecodeError, RecursionError)
+
 _decode_line = msgspec.json.Decoder(_Line).decode
 
 
@@ -39,6 +41,29 @@ class ProgramFailed(CoordinatorError):
     """The program ended without a result."""
 
     code = "program_failed"
+
+
+class ProgramStopped(CoordinatorError):
+    """The program was stopped before its end.
+
+    Attributes:
+        why: in words.
+        left_behind: more words, if some of its processes could not be ended.
+    """
+
+    code = "program_stopped"
+
+    def __init__(self, how: How, left: int) -> None:
+        self.why = _WHY.get(how, how)
+        self.left_behind = f"; {left} of its processes could not be ended" if left else ""
+        super().__init__(self.why + self.left_behind)
+
+
+_WHY: dict[How, str] = {
+    "asked": "it was asked to stop",
+    "deadline": "its lease was not renewed in time",
+    "abandoned": "the process that kept it ended",
+}
 
 
 class Program:
@@ -114,17 +139,17 @@ class Program:
             progress = _decode_line(line).progress
             if progress is not None:
                 self._progress.tell(encode("progress", progress))
-        except (msgspec.DecodeError, InvalidInput):
+        except (*_NO_JSON, InvalidInput):
             return  # whatever else it prints is its own affair
 
     def _result(self, exit_: Exit) -> Raw:
         if exit_.how != "itself":
-            raise ProgramFailed(f"the program was stopped: {exit_.how}")
+            raise ProgramStopped(exit_.how, exit_.left)
         if exit_.returncode != 0:
             raise ProgramFailed(f"the program ended with exit status {exit_.returncode}")
         try:
-            result = _decode_line(exit_.last_line).result if exit_.last_line and not exit_.line_cut else None
-        except msgspec.DecodeError:
+            result = _decode_line(exit_.last_line).result if exit_.last_line else None  # what was cut is no JSON
+        except _NO_JSON:
             result = None
         return Raw(encode("result", self._from_file() if result is None else result))
 
@@ -143,5 +168,5 @@ class Program:
             raise ProgramFailed(f"{path} is larger than {PAYLOAD_BYTES:,} bytes")
         try:
             return msgspec.json.decode(data)
-        except msgspec.DecodeError as error:
+        except _NO_JSON as error:
             raise ProgramFailed(f"{path} is no JSON: {error}") from error
