@@ -51,7 +51,7 @@ class Work:
         return decode_as(self._plan, type_, "plan")
 
     def progress(self, progress: Payload) -> None:
-        """Tell how far it is. At most once a second something is recorded, and then the newest."""
+        """Tell how far it is, from any thread. At most once a second something is recorded, and then the newest."""
         self._tell(encode("progress", progress))
 
 
