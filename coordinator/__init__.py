@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from coordinator.operations import AttemptRecord as AttemptRecord
     from coordinator.operations import Finding as Finding
     from coordinator.operations import Grant as Grant
+    from coordinator.operations import OperationState as OperationState
     from coordinator.operations import OperationStatus as OperationStatus
     from coordinator.operations import Preview as Preview
     from coordinator.pages import Pages as Pages
@@ -106,7 +107,7 @@ _HOMES = {
     "operation": "Operation",
     "operation_refusals": "ApprovalExpired ApprovalMismatch ApprovalUnknown AttemptChanged OperationBound OperationLive"
     " OperationUnknown ReconcileFirst",
-    "operations": "AttemptRecord Finding Grant OperationStatus Preview",
+    "operations": "AttemptRecord Finding Grant OperationState OperationStatus Preview",
     "pages": "Pages",
     "past": "Past",
     "payloads": "JsonValue Payload",

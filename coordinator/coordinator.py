@@ -22,7 +22,7 @@ from coordinator.execute import Journal
 from coordinator.hosting import Host, SqliteHost, host_for
 from coordinator.jobs import Job, JobState
 from coordinator.kinds import Kind, Registry
-from coordinator.log import Log
+from coordinator.log import Log, stream_of
 from coordinator.loops import running_loop
 from coordinator.operating import Operating
 from coordinator.past import Past
@@ -200,7 +200,9 @@ class Coordinator(Reads):
 
         return await self._open().until(look)
 
-    def follow(self, *, after: int = 0, job: str | None = None) -> Log:
+    def follow(
+        self, *, after: int = 0, job: str | None = None, topic: str | None = None, operation: str | None = None
+    ) -> Log:
         """The log as it grows: `async for entry in coordinator.follow(after=position)`. It never ends by itself.
 
         Each event comes once, in order, however far behind the loop is; who falls behind holds up nobody. To go on
@@ -208,11 +210,11 @@ class Coordinator(Reads):
 
         Args:
             after: begin behind this position; 0 for the beginning.
-            job: only what happens to this job.
+            job, topic, operation: only the events of this one.
         """
         session = self._open()
         after = limits.whole("after", after, 0, limits.INTEGER_MAX)
-        stream = None if job is None else "job/" + limits.name("job", job)
+        stream = stream_of(job, topic, operation)
         streams = EVERYTHING if stream is None else frozenset({stream})
 
         async def page(after: int, limit: int) -> list[LogRow]:

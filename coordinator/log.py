@@ -8,10 +8,15 @@ from datetime import datetime
 
 import msgspec
 
+from coordinator import limits
 from coordinator.clock import to_datetime
 from coordinator.envelopes import reading
+from coordinator.errors import InvalidInput
 from coordinator.payloads import JsonValue, decode
 from coordinator.stores.interface import LogRow
+from events.jobs import job_stream
+from events.messages import topic_stream
+from events.operations import operation_stream
 
 _PAGE = 500
 
@@ -69,6 +74,26 @@ def entry_of(row: LogRow) -> LogEntry:
         digest=row.digest.hex(),
         _body=row.body,
     )
+
+
+def stream_of(job: str | None, topic: str | None, operation: str | None) -> str | None:
+    """The stream that is asked for, or None for all.
+
+    Raises:
+        InvalidInput: more than one is named, or a name is none.
+    """
+    named = [
+        make(limits.name(field, name))
+        for field, name, make in (
+            ("job", job, job_stream),
+            ("topic", topic, topic_stream),
+            ("operation", operation, operation_stream),
+        )
+        if name is not None
+    ]
+    if len(named) > 1:
+        raise InvalidInput("job", "is not all that is named", hint="name one job, one topic or one operation")
+    return named[0] if named else None
 
 
 class Log:

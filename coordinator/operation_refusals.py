@@ -90,9 +90,9 @@ class OperationLive(Refused):
     """Only an attempt that has ended without success can be reconciled."""
 
     code = "operation_live"
+    hint = "wait for it to end; of one that has succeeded, put right in the world what does not agree"
 
     def __init__(self, operation: str, state: str) -> None:
-        super().__init__(
-            f"operation {operation!r} is {state}: there is nothing to reconcile", operation=operation, state=state
-        )
+        message = f"operation {operation!r} is {state}: there is nothing to reconcile in the log"
+        super().__init__(message, operation=operation, state=state)
         self.state = state

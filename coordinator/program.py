@@ -146,7 +146,7 @@ class Program:
         if exit_.how != "itself":
             raise ProgramStopped(exit_.how, exit_.left)
         if exit_.returncode != 0:
-            raise ProgramFailed(f"the program ended with exit status {exit_.returncode}")
+            raise ProgramFailed(f"the program ended with exit status {exit_.returncode}{_last_words(self.stderr)}")
         try:
             result = _decode_line(exit_.last_line).result if exit_.last_line else None  # what was cut is no JSON
         except _NO_JSON:
@@ -170,3 +170,9 @@ class Program:
             return msgspec.json.decode(data)
         except _NO_JSON as error:
             raise ProgramFailed(f"{path} is no JSON: {error}") from error
+
+
+def _last_words(stderr: str | None) -> str:
+    """The last line of what it said, which mostly tells why."""
+    lines = (stderr or "").strip().splitlines()
+    return f": {lines[-1].strip()}" if lines else ""

@@ -11,7 +11,7 @@ from typing import TypeVar
 from coordinator import limits
 from coordinator.clock import to_datetime
 from coordinator.jobs import Job, JobState
-from coordinator.log import Log
+from coordinator.log import Log, stream_of
 from coordinator.messages import ReaderPositions, Topic
 from coordinator.paths import normalise_one
 from coordinator.seen import Seen
@@ -86,10 +86,17 @@ class Reads:
         topic = limits.name("topic", topic)
         return await self._see(lambda seen: seen.readers(topic))
 
-    def log(self, *, after: int = 0, job: str | None = None) -> Log:
-        """The events behind position `after`, of one job if it is named: `async for entry in coordinator.log()`."""
+    def log(
+        self, *, after: int = 0, job: str | None = None, topic: str | None = None, operation: str | None = None
+    ) -> Log:
+        """The events behind position `after`: `async for entry in coordinator.log()`.
+
+        Args:
+            after: begin behind this position; 0 for the beginning.
+            job, topic, operation: only the events of this one.
+        """
         after = limits.whole("after", after, 0, limits.INTEGER_MAX)
-        stream = None if job is None else "job/" + limits.name("job", job)
+        stream = stream_of(job, topic, operation)
 
         async def page(after: int, limit: int) -> list[LogRow]:
             return await self._see(lambda seen: seen.rows(after, limit, stream))

@@ -17,12 +17,16 @@ State = Literal["blocked", "ready", "claimed", "submitted", "accepted", "failed"
 Review = Literal["other", "anyone", "none"]
 
 
+def job_stream(job: str) -> str:
+    return "job/" + job
+
+
 class JobEvent(Event, frozen=True, kw_only=True):
     job: str
 
     @property
     def stream(self) -> str:
-        return "job/" + self.job
+        return job_stream(self.job)
 
 
 class JobDefined(JobEvent, frozen=True, kw_only=True):

@@ -66,6 +66,12 @@ def place(row: LeaseRow) -> tuple[str, int]:
     return ("live", row.lease_until) if falls_due(row) else ("", 0)
 
 
+def _followed(row: LeaseRow, get: Get[LeaseRow]) -> Changes[LeaseRow]:
+    """The new lease, and the one before it under the digest of its token."""
+    before = get(row.subject) if row.attempt > 1 else None
+    return ((row.subject, row),) if before is None else ((row.subject, row), (before.token_digest, before))
+
+
 def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
     row = LeaseRow(
         subject=event.stream,
@@ -77,8 +83,7 @@ def _claimed(event: JobClaimed, envelope: Envelope, get: Get[LeaseRow]) -> Chang
         lease_until=event.lease_until,
         paths=event.paths,
     )
-    before = get(row.subject) if event.attempt > 1 else None
-    return ((row.subject, row),) if before is None else ((row.subject, row), (before.token_digest, before))
+    return _followed(row, get)
 
 
 def _opened(event: ReaderOpened, envelope: Envelope, get: Get[LeaseRow]) -> Changes[LeaseRow]:
@@ -105,8 +110,7 @@ def _queued(event: OperationQueued, envelope: Envelope, get: Get[LeaseRow]) -> C
         lease_us=event.lease_us,
         lease_until=event.lease_until,
     )
-    before = get(row.subject) if event.attempt > 1 else None
-    return ((row.subject, row),) if before is None else ((row.subject, row), (before.token_digest, before))
+    return _followed(row, get)
 
 
 def _changed(evolve: Callable[[Any, LeaseRow], LeaseRow]) -> Fold[LeaseRow]:
