@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 from coordinator.errors import InvalidInput, Unavailable
 from coordinator.operations import Artifact, Finding
@@ -26,18 +29,17 @@ class Artifacts:
 
     def __init__(self, root: Path | None) -> None:
         self._root = None if root is None else _absolute(root)
-        self._temporary: TemporaryDirectory[str] | None = None
+        self._remove: Callable[[], object] = lambda: None
 
     @property
     def root(self) -> Path:
         if self._root is None:
-            self._temporary = TemporaryDirectory(prefix="coordinator-", ignore_cleanup_errors=True)
-            self._root = Path(self._temporary.name)
+            self._root = Path(mkdtemp(prefix="coordinator-"))
+            self._remove = finalize(self, rmtree, self._root, ignore_errors=True)  # also if nobody closes this
         return self._root
 
     def close(self) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._remove()
 
     def prepare(self) -> None:
         """Make sure that files can be written there, by writing one.
