@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from coordinator import Claim, CommandRecord, Coordinator, Message, Reader
+from coordinator import Claim, CommandRecord, Coordinator, Message, Preview, Reader
 from coordinator.stores import checkpoint
 from coordinator.stores.turn import Turn
 from tests.processes.diary import Diary, do_job
+from tests.processes.operating import Runs
 
 
 class Member:
@@ -37,6 +38,7 @@ class Member:
         self.page: tuple[Message, ...] = ()
         self.turn: Turn | None = None
         self.enough = False
+        self.planned: Preview | None = None
 
     def observe(self, record: CommandRecord) -> None:
         self.records.append(record)
@@ -74,6 +76,24 @@ class Member:
         if self.turn is not None:
             self.turn.close()
         self.__init__()
+
+    async def register(self, **settings: Any) -> None:
+        assert self.coordinator is not None
+        kind = Runs()
+        for name, value in settings.items():
+            setattr(kind, name, value)
+        self.coordinator.register(kind)
+
+    async def plan(self, script: str, id: str) -> None:
+        self.planned = await self.agent.preview("runs", {"script": script}, operation_id=id)
+
+    async def apply_planned(self) -> bool:
+        """Whether that started it."""
+        return (await self.agent.apply(self.planned)).started
+
+    async def approve(self, script: str, id: str) -> bool:
+        await self.plan(script, id)
+        return await self.apply_planned()
 
     async def add(self, job: str, **how: Any) -> dict[str, Any]:
         added = await self.agent.add_job(job, **how)

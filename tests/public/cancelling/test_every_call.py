@@ -19,6 +19,7 @@ from coordinator import Coordinator
 from coordinator.testing import ManualClock
 from tests.public.cancelling.claims import CLAIMS
 from tests.public.cancelling.lifetimes import BLOCKS, COPIES, LIFETIMES
+from tests.public.cancelling.operations import OPERATIONS
 from tests.public.cancelling.pages import PAGES
 from tests.public.cancelling.public_coroutines import public_coroutines
 from tests.public.cancelling.reads import LOGS, READS
@@ -41,7 +42,18 @@ from tests.public.support import PATIENCE_S
 
 MOST_STEPS = 60  # far more than any call takes
 
-ROWS: dict[str, Row] = {**WRITES, **CLAIMS, **PAGES, **READS, **LOGS, **WAITS, **BLOCKS, **LIFETIMES, **COPIES}
+ROWS: dict[str, Row] = {
+    **WRITES,
+    **CLAIMS,
+    **PAGES,
+    **READS,
+    **LOGS,
+    **WAITS,
+    **BLOCKS,
+    **LIFETIMES,
+    **COPIES,
+    **OPERATIONS,
+}
 
 LEFT = {name: row for name, row in ROWS.items() if name not in WRITES or name == "submit"}  # writes all wait alike
 
@@ -93,6 +105,7 @@ async def cancelled(row: Row, world: World, steps: Steps) -> Ended:
             ended = await call
 
     await world.search_has_ended()
+    await world.operations_have_ended()
     assert isinstance(ended.answer, Coordinator) or world.tasks_left() == set()
     await world.is_undisturbed()
     await row.afterwards(world, given, ended)

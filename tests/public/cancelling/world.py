@@ -60,6 +60,15 @@ class World:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
 
+    async def operations_have_ended(self) -> None:
+        """What was approved runs to its end, whoever still waits."""
+        session = self.coordinator._open()
+        async with asyncio.timeout(PATIENCE_S):
+            await session.writer.settle()
+            while session.operating.runner._running:
+                await asyncio.wait(list(session.operating.runner._running))
+        await asyncio.sleep(0)
+
     async def is_undisturbed(self) -> None:
         """Right after the call has ended: it left nothing behind, and the next command works."""
         session = self.coordinator._open()
