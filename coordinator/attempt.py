@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,7 +12,6 @@ from msgspec import Raw
 
 from coordinator import artifacts
 from coordinator.answers import AttemptQueued
-from coordinator.certain import is_cancelled
 from coordinator.clock import SystemClock
 from coordinator.commands import (
     AnyCommand,
@@ -23,7 +23,7 @@ from coordinator.commands import (
     SucceedOperation,
 )
 from coordinator.errors import Busy, CoordinatorError, OutcomeUnknown, Unavailable
-from coordinator.kinds import Kind, SubprocessKind, Work, validated
+from coordinator.kinds import Kind, SubprocessKind, Work, is_cancelled, validated
 from coordinator.limits import fitting_reason
 from coordinator.payloads import encode
 from coordinator.program import Program, ProgramStopped
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("coordinator")
 
 _PAUSE_S = 0.05
+_WATCHED_AFTER_S = 0.02
 SYSTEM = SystemClock()
 
 
@@ -71,6 +72,7 @@ class Attempt:
         self._why: str | None = None
         self._lost = False
         self._program: Program | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._lease_until = sent_at + queued.lease_us  # by `boot()`
         self._renewal = Renewal(
             runner.writer,
@@ -101,7 +103,7 @@ class Attempt:
 
     async def run(self) -> None:
         """From its start to the record of its end."""
-        watching = asyncio.create_task(self._watch())
+        watching = self._loop.call_later(_WATCHED_AFTER_S, self._begin_watching)  # what is done at once need not be
         limit = self._loop.call_later(self._kind.time_limit_s, self.stop, "its time limit passed")
         try:
             await self._run()
@@ -113,6 +115,8 @@ class Attempt:
         finally:
             limit.cancel()
             watching.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
             self._renewal.stop()
 
     async def _run(self) -> None:
@@ -149,6 +153,9 @@ class Attempt:
             raw = await self._work(arguments, work, progress)
         finally:
             progress.end()
+        with os.scandir(folder) as found:
+            if not any(found):
+                return raw, ()  # which is not worth a thread
         return raw, await asyncio.to_thread(artifacts.record, folder)
 
     async def _work(self, arguments: Any, work: Work, progress: Progress) -> Raw:
@@ -243,6 +250,9 @@ class Attempt:
             self._loop.call_soon_threadsafe(self.stop, f"its lease was lost: {why.code}")
         except RuntimeError:
             log.debug("nobody to stop: the loop is closed")
+
+    def _begin_watching(self) -> None:
+        self._watching = self._loop.create_task(self._watch())
 
     async def _watch(self) -> None:
         """Stop when its operator asks for it, through whatever process."""

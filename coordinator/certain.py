@@ -17,12 +17,6 @@ async def certainly(steps: Coroutine[Any, Any, T]) -> T:
     return await _end_of(lambda: task)
 
 
-def is_cancelled() -> bool:
-    """Whether somebody has cancelled the task that runs: a `CancelledError` may also be the code's own doing."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 class Once(Generic[T]):
     """Steps that run once, and to their end; whoever asks for them waits for the same end.
 

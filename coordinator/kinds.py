@@ -12,7 +12,6 @@ import anyio
 from msgspec import Raw, Struct
 
 from coordinator import limits
-from coordinator.certain import is_cancelled
 from coordinator.errors import InvalidInput
 from coordinator.operations import AttemptRecord, Finding
 from coordinator.payloads import JsonValue, Payload, decode, decode_as, encode
@@ -171,6 +170,12 @@ class Registry:
             known = ", ".join(sorted(self._kinds)) or "none"
             raise InvalidInput("kind", f"{name!r} is not registered here", hint=f"registered: {known}")
         return kind
+
+
+def is_cancelled() -> bool:
+    """Whether somebody has cancelled the task that runs: a `CancelledError` may also be the code's own doing."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class KindFailed(Exception):
