@@ -8,6 +8,7 @@ from benchmarks.scenarios.growth import GROWTH
 from benchmarks.scenarios.journey import ALONE, JOURNEY
 from benchmarks.scenarios.long_topic import LONG_TOPIC
 from benchmarks.scenarios.opening import OPENING
+from benchmarks.scenarios.operations import OPERATIONS
 from benchmarks.scenarios.peers import PEERS
 from benchmarks.scenarios.processes import PROCESSES
 from benchmarks.scenarios.reading import READING
@@ -29,6 +30,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     READING,
     LONG_TOPIC,
     WAKING,
+    OPERATIONS,
     REPLAYING,
     PEERS,
     SLOW_DISK,
