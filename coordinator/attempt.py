@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -23,7 +23,7 @@ from coordinator.commands import (
     SucceedOperation,
 )
 from coordinator.errors import Busy, CoordinatorError, OutcomeUnknown, Unavailable
-from coordinator.kinds import Kind, SubprocessKind, Work, is_cancelled, validated
+from coordinator.kinds import Kind, SubprocessKind, Work, folder_made, is_cancelled, validated
 from coordinator.limits import fitting_reason
 from coordinator.payloads import encode
 from coordinator.program import Program, ProgramStopped
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("coordinator")
 
 _PAUSE_S = 0.05
-_WATCHED_AFTER_S = 0.02
+_WATCHED_AFTER_S = 0.25
 SYSTEM = SystemClock()
+CANCELLED = "cancelled"
 
 
 class Stopped(Exception):
@@ -70,7 +71,6 @@ class Attempt:
         self._loop = asyncio.get_running_loop()
         self._scope = anyio.CancelScope()
         self._why: str | None = None
-        self._lost = False
         self._program: Program | None = None
         self._watching: asyncio.Task[None] | None = None
         self._lease_until = sent_at + queued.lease_us  # by `boot()`
@@ -90,6 +90,9 @@ class Attempt:
     def _subject(self) -> str:
         return f"operation/{self._queued.operation}"
 
+    def is_of(self, operation: str, attempt: int) -> bool:
+        return (operation, attempt) == (self._queued.operation, self._queued.attempt)
+
     def stop(self, why: str) -> None:
         """End the work, which has its grace for that. The first reason counts. On the loop."""
         if self._why is not None:
@@ -103,7 +106,7 @@ class Attempt:
 
     async def run(self) -> None:
         """From its start to the record of its end."""
-        watching = self._loop.call_later(_WATCHED_AFTER_S, self._begin_watching)  # what is done at once need not be
+        watching = self._loop.call_later(_WATCHED_AFTER_S, self._begin_watching)  # what is done soon need not be
         limit = self._loop.call_later(self._kind.time_limit_s, self.stop, "its time limit passed")
         try:
             await self._run()
@@ -143,20 +146,22 @@ class Attempt:
             Stopped: it was stopped before it came to anything.
         """
         arguments = validated(self._kind, bytes(self._queued.arguments))
-        folder = await asyncio.to_thread(
-            self._runner.artifacts.make_folder, self._queued.operation, self._queued.attempt
-        )
         progress = Progress(self._loop, self._tell)
         queued = self._queued
-        work = Work(queued.operation, queued.attempt, queued.fence, folder, queued.plan, progress.tell)
+        work = Work(
+            queued.operation,
+            queued.attempt,
+            queued.fence,
+            queued.plan,
+            make_folder=partial(self._runner.artifacts.make_folder, queued.operation, queued.attempt),
+            tell=progress.tell,
+        )
         try:
             raw = await self._work(arguments, work, progress)
         finally:
             progress.end()
-        with os.scandir(folder) as found:
-            if not any(found):
-                return raw, ()  # which is not worth a thread
-        return raw, await asyncio.to_thread(artifacts.record, folder)
+        folder = folder_made(work)
+        return raw, () if folder is None else await asyncio.to_thread(artifacts.record, folder)
 
     async def _work(self, arguments: Any, work: Work, progress: Progress) -> Raw:
         if self._why is not None:
@@ -255,7 +260,7 @@ class Attempt:
         self._watching = self._loop.create_task(self._watch())
 
     async def _watch(self) -> None:
-        """Stop when its operator asks for it, through whatever process."""
+        """Stop when its operator asks for it through another process; through this one, the runner hears at once."""
         operation, attempt = self._queued.operation, self._queued.attempt
         streams = frozenset({self._subject})
 
@@ -268,7 +273,7 @@ class Attempt:
         while True:
             try:
                 if await self._runner.until(look):
-                    self.stop("cancelled")
+                    self.stop(CANCELLED)
                 return
             except CoordinatorError:
                 if self._runner.closing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,18 +28,34 @@ class Work:
         operation_id: the operation's id; the same in every attempt, so that the world can recognise it.
         attempt: number of this attempt.
         fence: an ever growing number, for resources that can refuse an attempt that was replaced.
-        artifacts: a folder of this attempt alone; the files that lie there when it succeeds are recorded.
     """
 
     def __init__(
-        self, operation_id: str, attempt: int, fence: int, artifacts: Path, plan: Raw, tell: Callable[[bytes], None]
+        self,
+        operation_id: str,
+        attempt: int,
+        fence: int,
+        plan: Raw,
+        *,
+        make_folder: Callable[[], Path],
+        tell: Callable[[bytes], None],
     ) -> None:
         self.operation_id = operation_id
         self.attempt = attempt
         self.fence = fence
-        self.artifacts = artifacts
         self._plan = plan
+        self._make_folder = make_folder
+        self._folder: Path | None = None
+        self._making = threading.Lock()
         self._tell = tell
+
+    @property
+    def artifacts(self) -> Path:
+        """A folder of this attempt alone, made when it is first asked for. Its files are recorded upon success."""
+        with self._making:
+            if self._folder is None:
+                self._folder = self._make_folder()
+            return self._folder
 
     @property
     def plan(self) -> Mapping[str, JsonValue]:
@@ -198,6 +215,11 @@ async def asked(answer: Callable[[], Awaitable[T]], limit_s: float) -> T:
         except Exception as error:
             raise KindFailed(f"failed: {type(error).__name__}: {error}") from error
     raise KindFailed(f"took longer than {limit_s:g} s")
+
+
+def folder_made(work: Work) -> Path | None:
+    """Its artifact folder, if anybody has asked for it."""
+    return work._folder  # pyright: ignore[reportPrivateUsage]
 
 
 def has_check(kind: Kind[Any]) -> bool:

@@ -74,7 +74,9 @@ class Operation:
             OperationUnknown: this agent has no operation of this id.
         """
         said = None if reason is None else limits.reason("reason", reason)
-        await self._session.ask(self._actor, CancelOperation(operation=self.id, reason=said), receipt, context)
+        self._session.check_here()
+        request = self._session.request(self._actor, CancelOperation(operation=self.id, reason=said), receipt, context)
+        await self._session.writer.ask(request, self._session.operating.runner.hear)
         return await self.status()
 
     async def reconcile(

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from coordinator.answers import AttemptQueued
+from coordinator.answers import AttemptQueued, OperationLeft
 from coordinator.artifacts import Artifacts
-from coordinator.attempt import Attempt
+from coordinator.attempt import CANCELLED, Attempt
 from coordinator.children import Supervised
 from coordinator.clock import Clock
 from coordinator.kinds import Registry
@@ -67,6 +67,19 @@ class Runner:
             self._loop.call_soon_threadsafe(self._start, queued, request.actor, sent_at)
         except RuntimeError:
             log.warning("operation %s was queued, and will read as interrupted: the loop is closed", queued.operation)
+
+    def hear(self, outcome: Outcome) -> None:
+        """Stop what somebody has asked to be cancelled through this process. On the store's thread."""
+        match outcome.answer:
+            case OperationLeft(operation, attempt) if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._cancel, operation, attempt)
+            case _:
+                return
+
+    def _cancel(self, operation: str, number: int) -> None:
+        for attempt in self._running.values():
+            if attempt.is_of(operation, number):
+                attempt.stop(CANCELLED)
 
     def _start(self, queued: AttemptQueued, operator: str, sent_at: int) -> None:
         kind = self._registry.get(queued.kind)

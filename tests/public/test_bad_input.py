@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from coordinator import (
     Agent,
@@ -26,8 +26,10 @@ from coordinator import (
     CoordinatorError,
     InvalidInput,
     JobRef,
+    Kind,
     Message,
     Reader,
+    Work,
     receipt_for,
 )
 from coordinator.testing import memory_coordinator
@@ -186,6 +188,24 @@ PAGE = {
 }
 
 
+class Parcel(Struct):
+    kilos: int
+
+
+class Nameless(Kind[Parcel]):
+    arguments = Parcel
+
+    async def preview(self, arguments: Parcel) -> Any:
+        return {}
+
+    async def run(self, arguments: Parcel, work: Work) -> Any:
+        return {}
+
+
+class Weigh(Nameless):
+    name = "weigh"
+
+
 @dataclass
 class Handles:
     """What the calls are made on, all of it live."""
@@ -240,6 +260,32 @@ FIELDS: dict[str, tuple[Callable[..., Any], dict[str, dict[str, Any]]]] = {
     "Agent.claims": (lambda h, **a: h.ada.claims(**a), {"lease_s": LEASE, "context": without(NAME)}),
     "Agent.resume": (lambda h, **a: h.ada.resume(**a), {"token": TOKEN}),
     "Agent.recall": (lambda h, **a: h.ada.recall(**a), {"receipt": NAME}),
+    "Agent.preview": (
+        lambda h, **a: h.ada.preview(**{"kind": "weigh", "arguments": {"kilos": 3}, **a}),
+        {
+            "kind": {**NAME, "not registered": "other"},
+            "arguments": {**PAYLOAD, "None": None, "lacks a field": {}, "wrong type": {"kilos": "three"}},
+            "operation_id": without(NAME),
+        },
+    ),
+    "Agent.apply": (
+        lambda h, **a: h.ada.apply(
+            **{"operation_id": "new", "kind": "weigh", "arguments": {"kilos": 3}, "grant": "grant", **a}
+        ),
+        {
+            "preview": {"str": "preview", "mapping": {}},
+            "operation_id": NAME,
+            "kind": NAME,
+            "arguments": PAYLOAD,
+            "grant": NOT_TEXT,
+            **WRITE,
+        },
+    ),
+    "Agent.operation": (lambda h, **a: h.ada.operation(**a), {"id": NAME}),
+    "Coordinator.register": (
+        lambda h, **a: h.coordinator.register(**a),
+        {"kind": {"None": None, "class": Weigh, "str": "weigh", "without a name": Nameless()}},
+    ),
     "Claim.renew": (lambda h, **a: h.claim.renew(**a), {"lease_s": without(LEASE), **WRITE}),
     "Claim.note": (lambda h, **a: h.claim.note(**{"note": {}, **a}), {"note": PAYLOAD, **WRITE}),
     "Claim.reserve": (lambda h, **a: h.claim.reserve(**{"paths": ["docs"], **a}), {"paths": PATHS, **WRITE}),
@@ -345,6 +391,7 @@ def arguments() -> list[Any]:
 
 @pytest.fixture
 async def handles(coordinator: Coordinator, ada: Agent) -> AsyncIterator[Handles]:
+    coordinator.register(Weigh())
     async with ada.reader("builds") as reader:
         yield Handles(coordinator, ada, await claimed(ada), await ada.add_job("other"), reader)
 

@@ -213,14 +213,16 @@ async def test_a_file_that_cannot_be_read_is_a_finding(
 async def test_a_folder_that_an_earlier_workspace_left_is_not_taken_for_the_attempts_own(
     coordinator: Coordinator, ada: Agent, reorder: Reorder
 ):
-    folder = folder_of(coordinator, "order-7")
-    os.makedirs(folder)
+    async def write(arguments: Order, work: Work) -> Any:
+        (work.artifacts / "order.txt").write_text("bolts")
+
+    reorder.working = write
+    os.makedirs(folder_of(coordinator, "order-7"))
 
     status = await ended(await applied(ada, id="order-7"))
 
     assert status.state == "failed"
     assert "is there already" in (status.reason or "")
-    assert reorder.works == []
 
 
 # The kind's own check
