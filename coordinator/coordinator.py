@@ -112,7 +112,7 @@ class Coordinator(Reads):
         timers = Timers(self._clock)
         host = self._host
 
-        def committed(added: Added | None, ticked: bool) -> None:
+        def committed(added: Added | None, ticked: bool | None) -> None:
             waiting.committed(added, ticked)
 
         writer = Writer(

@@ -27,6 +27,9 @@ T = TypeVar("T")
 EVERYTHING = frozenset({""})
 """All streams. A whole kind of them is named by how they begin, such as `job/`."""
 
+_PAUSE_S = 0.05
+"""Before due leases are tried again for which the turn did not come."""
+
 
 class Look(NamedTuple, Generic[T]):
     """What a waiter found.
@@ -40,6 +43,13 @@ class Look(NamedTuple, Generic[T]):
     found: tuple[T] | None
     due_in: int | None = None
     streams: frozenset[str] = EVERYTHING
+
+
+class Due(NamedTuple):
+    """When the lease that somebody waits for should be over, and whether a look has shown that it is."""
+
+    at: int
+    seen: bool
 
 
 class Waiting:
@@ -66,7 +76,8 @@ class Waiting:
         self._timers = timers
         self._tick = tick
         self._woken: dict[str, set[asyncio.Event]] = {}  # by what they wait for
-        self._timed: dict[asyncio.Event, int] = {}  # those who wait for a lease, too, and when it should be over
+        self._timed: dict[asyncio.Event, Due] = {}  # those who wait for a lease, too
+        self._trying_again: asyncio.TimerHandle | None = None
         self._poller = None if watch is None else Poller(watch, self._wake_from_thread)
 
     async def until(self, look: Callable[[], Awaitable[Look[T]]], woken: asyncio.Event | None = None) -> T:
@@ -92,7 +103,7 @@ class Waiting:
                     streams = found.streams
                     self._watch(woken, streams)
                 if watched:  # else something may have happened there meanwhile
-                    await self._sleep(woken, None if found.due_in is None else looked_at + max(0, found.due_in))
+                    await self._sleep(woken, found.due_in, looked_at)
         finally:
             self._ignore(woken, streams)
             if self._poller is not None:
@@ -106,21 +117,34 @@ class Waiting:
         """Call `function` on the loop when so many µs have passed."""
         return self._timers.at(self._clock.boot() + us, lambda: self._from_thread(function))
 
-    def committed(self, added: Added | None, ticked: bool) -> None:
+    def committed(self, added: Added | None, ticked: bool | None) -> None:
         """This process appended events. On the loop.
 
         Args:
             added: what it appended; None if nobody knows.
             ticked: it was looked for due leases. That may have come too early: who has waited for one looks again.
+                None if it should have been, and the turn did not come.
         """
         self.wake(None if added is None else added.streams)
         if added is not None and self._poller is not None:
             self._poller.told(added.after, added.until)
-        if ticked:
-            now = self._clock.boot()
-            for woken, due in self._timed.items():
-                if due <= now:  # the others will have it looked for themselves
-                    woken.set()
+        if ticked is None:
+            self._held_up()
+        elif ticked:
+            for woken, _ in self._overdue():  # the others will have it looked for themselves
+                woken.set()
+
+    def _held_up(self) -> None:
+        """Leases that are due could not be recorded. Whoever has not seen that they are over looks, and may go.
+
+        The others would see nothing new. They wait until it is tried again, after a pause: where commands are set to
+        wait for the turn hardly at all, trying without end would keep a processor busy.
+        """
+        for woken, seen in self._overdue():
+            if not seen:
+                woken.set()
+        if self._trying_again is None:
+            self._trying_again = self._loop.call_later(_PAUSE_S, self._try_again)
 
     def wake(self, streams: Collection[str] | None = None) -> None:
         """Have those look again who wait for these streams, or all. On the loop."""
@@ -144,17 +168,30 @@ class Waiting:
             if not self._woken[key]:
                 del self._woken[key]
 
-    async def _sleep(self, woken: asyncio.Event, due: int | None) -> None:
-        if due is None:
+    async def _sleep(self, woken: asyncio.Event, due_in: int | None, looked_at: int) -> None:
+        if due_in is None:
             await woken.wait()
             return
-        self._timed[woken] = due
-        timer = self._timers.at(due, self._tick)
+        due = self._timed[woken] = Due(looked_at + max(0, due_in), due_in <= 0)
+        timer = None  # where it is tried again anyway
+        if not due.seen or self._trying_again is None:
+            timer = self._timers.at(due.at, self._tick)
         try:
             await woken.wait()
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             del self._timed[woken]
+
+    def _overdue(self) -> list[tuple[asyncio.Event, bool]]:
+        """Those who wait for a lease that should be over, and whether a look has shown that it is."""
+        now = self._clock.boot()
+        return [(woken, due.seen) for woken, due in self._timed.items() if due.at <= now]
+
+    def _try_again(self) -> None:
+        self._trying_again = None
+        if self._overdue():
+            self._tick()
 
     def _wake_from_thread(self, streams: Collection[str] | None) -> None:
         self._from_thread(partial(self.wake, streams))

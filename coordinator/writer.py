@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from coordinator.calls import Call, CommandRecord, error_for, outcome_name, stands
 from coordinator.commands import type_of
-from coordinator.errors import Closed, CoordinatorError, Unavailable, turn_held
+from coordinator.errors import Busy, Closed, CoordinatorError, Unavailable, turn_held
 from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
 from coordinator.rebuild import bring_up_to_date
@@ -43,7 +43,7 @@ class Writer:
         loop: where callers wait.
         busy_timeout_s: how long a command may wait for the turn before it ends with `Busy`.
         committed: called on the loop after each batch, with what it added to the log (None: nobody knows), and whether
-            it was looked for due leases.
+            it was looked for due leases (None: it should have been, and the turn did not come).
         observe: called on the loop with a record of each command.
         orphaned: called on the store's thread when the program ends without closing.
     """
@@ -54,7 +54,7 @@ class Writer:
         loop: asyncio.AbstractEventLoop,
         *,
         busy_timeout_s: float,
-        committed: Callable[[Added | None, bool], None],
+        committed: Callable[[Added | None, bool | None], None],
         observe: Callable[[CommandRecord], None] | None = None,
         orphaned: Callable[[], None] = lambda: None,
     ) -> None:
@@ -305,8 +305,10 @@ class Writer:
     def _refuse(self, count: int, error: CoordinatorError) -> None:
         refused = [self._waiting.popleft() for _ in range(count)]
         calls = [call for call in refused if call.request is not None]
-        if ticked := len(calls) < len(refused):
+        ticked: bool | None = len(calls) < len(refused)
+        if ticked:
             self._tick_posted = False
+            ticked = None if isinstance(error, Busy) else True
         answers = [Outcome(error=error_for(call, error)) for call in calls]
         self._answer([*calls, *(call for call in refused if call.request is None)], answers, ticked=ticked)
 
@@ -315,7 +317,7 @@ class Writer:
         batch: Sequence[Call],
         outcomes: Sequence[Outcome],
         added: Added | None = NOTHING_ADDED,
-        ticked: bool = False,
+        ticked: bool | None = False,
     ) -> None:
         done_at = time.monotonic()
         answered = list(zip([call for call in batch if call.request is not None], outcomes, strict=False))
@@ -351,7 +353,7 @@ class Writer:
         answered: Sequence[tuple[Call, Outcome]],
         done_at: float,
         added: Added | None,
-        ticked: bool,
+        ticked: bool | None,
     ) -> None:
         for call, outcome in answered:
             if call.future is None:

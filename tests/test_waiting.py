@@ -81,6 +81,18 @@ class World:
         self._ticking.add(task)
         task.add_done_callback(self._ticking.discard)
 
+    def hold_turn(self, monkeypatch: pytest.MonkeyPatch, *, pause_s: float) -> list[None]:
+        """Nothing is recorded from now on. What comes back grows whenever that is tried."""
+        tries: list[None] = []
+
+        def tick() -> None:
+            tries.append(None)
+            asyncio.get_running_loop().call_soon(self.waiting.committed, NOTHING_ADDED, None)
+
+        monkeypatch.setattr(self.waiting, "_tick", tick)
+        monkeypatch.setattr("coordinator.waiting._PAUSE_S", pause_s)
+        return tries
+
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
         self.alarms.ring()
@@ -310,6 +322,44 @@ async def test_an_empty_transaction_wakes_those_alone_whose_lease_should_be_over
     assert world.appended["job/a"] == 1
     for waiter in (over, later, never):
         waiter.task.cancel()
+
+
+async def test_where_the_turn_does_not_come_for_a_lapse_nobody_looks_or_tries_without_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    tries = world.hold_turn(monkeypatch, pause_s=3_600)
+    world.leases["job/a"] = world.now() + 5_000_000
+    waiters = [Waiter(world, [frozenset({"job/a"})], goal=1, slowness=0) for _ in range(3)]
+    await world.settle()
+    looks = [waiter.looks for waiter in waiters]
+
+    world.clock.advance(5)
+    for _ in range(20):
+        world.alarms.ring()
+        await turns(5)
+    late = Waiter(world, [frozenset({"job/a"})], goal=1, slowness=0)
+    await world.settle()
+
+    assert [waiter.looks for waiter in waiters] == [number + 1 for number in looks]  # each saw that it is over
+    assert len(tries) == len(waiters)  # what a writer would put together
+    for waiter in (*waiters, late):
+        waiter.task.cancel()
+
+
+async def test_a_lapse_for_which_the_turn_did_not_come_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch):
+    tries = world.hold_turn(monkeypatch, pause_s=0)
+    world.leases["job/a"] = world.now() + 5_000_000
+    waiter = Waiter(world, [frozenset({"job/a"})], goal=1, slowness=0)
+    await world.settle()
+
+    world.advance(5)
+    async with asyncio.timeout(20):
+        while len(tries) < 3:
+            await asyncio.sleep(0)
+        monkeypatch.undo()
+        await waiter.task
+
+    assert world.appended["job/a"] == 1
 
 
 async def test_a_batch_that_appended_nothing_wakes_nobody(world: World):

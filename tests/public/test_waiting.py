@@ -16,7 +16,7 @@ from coordinator.search import Search
 from coordinator.session import Session
 from coordinator.testing import ManualClock, memory_coordinator
 from coordinator.writer import Writer
-from tests.public.support import PATIENCE_S, Polls, Records, claimed, story, turn_held
+from tests.public.support import PATIENCE_S, Looks, Polls, Records, claimed, story, turn_held
 
 both_stores = pytest.mark.both_stores
 
@@ -402,6 +402,28 @@ async def test_a_lapse_is_noticed_although_the_turn_was_taken_when_it_fell_due(
         assert (await end_of(second)).state == "ready"
         await ada.add_job("later")
         assert (await story(opened, "first"))[-1] == "job.lapsed"
+
+
+async def test_who_waits_while_the_turn_is_held_for_long_does_not_try_without_end(
+    database: Path, clock: ManualClock, polls: Polls, looks: Looks, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("coordinator.waiting._PAUSE_S", 3_600)
+    async with Coordinator.open(database, clock=clock, busy_timeout_s=0) as opened:
+        ada = opened.agent("ada")
+        await claimed(ada, lease_s=30)
+        task = await waiting_for(opened, "parser", "accepted")
+        await polls.have_seen(opened)
+        before = looks.taken
+
+        with turn_held(database):
+            clock.advance(30)
+            for _ in range(20):
+                await polls.have_seen(opened)
+            assert looks.taken == before + 1
+        await ada.add_job("later")
+
+        assert (await story(opened, "parser"))[-1] == "job.lapsed"
+        task.cancel()
 
 
 async def test_a_lapse_is_noticed_although_the_clock_was_set_back_while_somebody_waited(
