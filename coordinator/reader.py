@@ -90,7 +90,6 @@ class Reader:
     ) -> None:
         self._opened = None
         self._entered = False
-        self._session.waiting.wake({self._stream})  # who still waits for pages hears that it is closed
 
     def __repr__(self) -> str:
         return f"<Reader {self._name!r} of {self._topic!r}, acknowledged {self._acknowledged}>"
@@ -108,6 +107,7 @@ class Reader:
             ReaderSuperseded: somebody opened this reader anew.
         """
         limit = limits.whole("limit", limit, 1, limits.PAGE_MAX)
+        self._session.check_here()  # before the lock, which would belong to the first loop that waits for it
         async with self._reading:
             return await self._read(limit, receipt, context)
 
@@ -120,8 +120,7 @@ class Reader:
         Args:
             limit: so many messages a page at most, 1 to 1,000; never more than 8 MiB, as in `read`.
         """
-        limit = limits.whole("limit", limit, 1, limits.PAGE_MAX)
-        return Pages(partial(self._read_if_acknowledged, limit), self._news)
+        return Pages(partial(self._next, limits.whole("limit", limit, 1, limits.PAGE_MAX)), self._news)
 
     async def acknowledge(
         self, page: Sequence[Message] | int, *, receipt: str | None = None, context: str | None = None
@@ -148,13 +147,15 @@ class Reader:
             self._cursor = max(self._cursor, number)  # which an earlier session may have been handed
         return self._acknowledged
 
-    async def _read_if_acknowledged(self, limit: int) -> tuple[Message, ...]:
-        async with self._reading:  # before looking: of two who ask at once, one may be handed a page first
+    async def _next(self, limit: int) -> tuple[Message, ...]:
+        """The next page for `pages`: whatever anybody was handed through this handle must be acknowledged by now."""
+        self._session.check_here()
+        async with self._reading:
             if self._acknowledged < self._cursor:
                 raise PageUnacknowledged(self._topic, self._name, number=self._cursor)
-            return await self._read(limit, None, None)
+            return await self._read(limit)
 
-    async def _read(self, limit: int, receipt: str | None, context: str | None) -> tuple[Message, ...]:
+    async def _read(self, limit: int, receipt: str | None = None, context: str | None = None) -> tuple[Message, ...]:
         command = ReadMessages(
             topic=self._topic, reader=self._name, token_digest=self._digest, after=self._cursor, limit=limit
         )
@@ -166,13 +167,12 @@ class Reader:
         return page
 
     async def _news(self) -> None:
-        digest = self._digest
+        digest, stream = self._digest, reader_stream(self._topic, self._name)
 
         def look(seen: Seen) -> tuple[None] | frozenset[str]:
-            refused = self._opened is None or not seen.holds(self._stream, digest)
-            if refused or seen.last_message(self._topic) > self._after(seen):
+            if seen.last_message(self._topic) > self._after(seen) or not seen.holds(stream, digest):
                 return (None,)
-            return frozenset({topic_stream(self._topic), self._stream})
+            return frozenset({topic_stream(self._topic), stream})
 
         await self._session.until(look)
 
@@ -189,10 +189,6 @@ class Reader:
         if any(message.topic != self._topic for message in page):
             raise InvalidInput("page", f"is of another topic than {self._topic!r}")
         return max((message.number for message in page), default=0)
-
-    @property
-    def _stream(self) -> str:
-        return reader_stream(self._topic, self._name)
 
     @property
     def _digest(self) -> str:

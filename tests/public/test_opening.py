@@ -27,7 +27,7 @@ from coordinator import (
     UnsupportedEventLoop,
 )
 from coordinator.testing import ManualClock, memory_coordinator
-from tests.public.support import PATIENCE_S, claimed, entries, forever, turn_held
+from tests.public.support import PATIENCE_S, Gate, claimed, entries, forever, turn_held
 
 LeftRunning = Callable[[], list[threading.Thread]]
 
@@ -549,6 +549,21 @@ async def test_a_claim_is_not_used_from_another_loop(coordinator: Coordinator, a
             await asyncio.to_thread(lambda ask=ask: asyncio.run(ask()))
 
     assert (await claim.submit()).state == "submitted"
+
+
+async def test_a_reader_is_not_used_from_another_loop_while_it_reads(coordinator: Coordinator, ada: Agent, gate: Gate):
+    await ada.send("builds", {})
+
+    async with ada.reader("builds") as reader:
+        gate.close()
+        reading = asyncio.create_task(reader.read())
+        await gate.drawn()
+        for ask in (reader.read, lambda: anext(reader.pages())):
+            with pytest.raises(UnsupportedEventLoop):
+                await asyncio.to_thread(lambda ask=ask: asyncio.run(asyncio.wait_for(ask(), PATIENCE_S)))
+        gate.open()
+
+        assert [len(page) for page in await asyncio.gather(reading, reader.read(), reader.read())] == [1, 0, 0]
 
 
 async def test_a_process_that_has_no_thread_left_says_so_and_works_again_when_it_has(
