@@ -106,9 +106,11 @@ async def test_who_waits_is_told_at_once_that_somebody_opened_the_reader_anew(
             assert numbers(await anext(newer.pages())) == [1]
 
 
-async def test_who_waits_is_told_that_another_process_opened_the_reader(database: Path):
+async def test_who_waits_is_told_that_another_process_opened_the_reader(database: Path, polls: Polls):
     async with two_processes(database) as (mine, theirs), mine.agent("bob").reader("builds") as older:
         task = await waiting(mine, older.pages())
+        await polls.have_seen(mine)  # the first poll wakes everybody
+        await asleep(mine, 1)
 
         async with theirs.agent("bob").reader("builds"):
             with pytest.raises(ReaderSuperseded):
