@@ -116,13 +116,15 @@ class Log:
         return self
 
     async def __anext__(self) -> LogEntry:
-        if not self._rows:
+        while not self._rows:
             if self._ended:
                 raise StopAsyncIteration
-            rows = await self._page(self._after, _PAGE)
+            after = self._after
+            rows = await self._page(after, _PAGE)
+            if self._after != after:
+                continue  # another task has got this page meanwhile
             self._ended = self._ends and len(rows) < _PAGE
-            if not rows:
-                raise StopAsyncIteration
-            self._rows = rows[::-1]
-            self._after = rows[-1].position
+            if rows:
+                self._rows = rows[::-1]
+                self._after = rows[-1].position
         return entry_of(self._rows.pop())

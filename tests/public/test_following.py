@@ -54,6 +54,29 @@ async def test_who_follows_hears_what_the_log_holds_behind_any_position_also_wit
 
 
 @both_stores
+@pytest.mark.parametrize("ends", [True, False])
+async def test_two_tasks_that_go_through_one_log_hear_each_event_once(ends: bool, coordinator: Coordinator, ada: Agent):
+    for n in range(5):
+        await ada.add_job(f"job-{n}")
+    log = coordinator.log() if ends else coordinator.follow()
+    heard: list[int] = []
+
+    async def listen() -> None:
+        async for entry in log:
+            heard.append(entry.position)
+            if entry.position == 5 and not ends:
+                return
+
+    async with asyncio.timeout(PATIENCE_S):
+        tasks = [asyncio.create_task(listen()) for _ in range(2)]
+        await asyncio.wait(tasks, return_when=asyncio.ALL_COMPLETED if ends else asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+    assert heard == [1, 2, 3, 4, 5]
+
+
+@both_stores
 async def test_who_follows_hears_what_is_written_later(coordinator: Coordinator, ada: Agent):
     await ada.add_job("parser")
     log = coordinator.follow(after=1)
