@@ -49,7 +49,7 @@ class Journal:
 
     Attributes:
         added: what its last commit added.
-        outcomes: what the last batch came to, also if it could not be kept.
+        outcomes: what the last batch came to, also if it could not be kept, until its callers are told.
     """
 
     def __init__(self, clock: Clock, origin: str) -> None:

@@ -231,6 +231,7 @@ class Writer:
             self._try_again(Unavailable(f"the batch failed unexpectedly: {error!r}"), unknown=True)
         else:
             self._limit = BATCH
+            self._journal.outcomes = []  # pages of messages are large, and the next batch may come much later
             ticked = any(call.request is None for call in batch)  # it may have come too early, and must be set anew
             # What is unknown may have been committed the first time.
             added = None if any(call.unknown for call in batch) else self._journal.added

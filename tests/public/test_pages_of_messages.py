@@ -59,6 +59,16 @@ async def test_a_page_holds_what_was_sent_in_the_same_batch(coordinator: Coordin
     assert [message.body["number"] for message in page] == list(range(61, 73))
 
 
+async def test_the_writer_does_not_keep_a_page_that_was_handed_out(coordinator: Coordinator, ada: Agent) -> None:
+    for number in range(3):
+        await ada.send("builds", {"number": number})
+
+    async with ada.reader("builds") as reader:
+        assert len(await reader.read()) == 3
+
+        assert coordinator._open().writer._journal.outcomes == []
+
+
 async def test_a_message_tells_who_sent_it_and_when(coordinator: Coordinator, ada: Agent, clock: ManualClock) -> None:
     await ada.send("builds", {"number": 1})
     first_at = (await coordinator.topics())[0].sent_at
