@@ -11,7 +11,7 @@ class Pages:
     """An asynchronous iterator of pages that waits for messages.
 
     Args:
-        read: the next page at once, perhaps empty; raises `PageUnacknowledged` while the last one is unacknowledged.
+        read: gives the next page, perhaps an empty one.
         news: waits until there is more to read, or reading would be refused.
     """
 

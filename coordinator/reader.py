@@ -90,6 +90,7 @@ class Reader:
     ) -> None:
         self._opened = None
         self._entered = False
+        self._session.waiting.wake({self._stream})  # who still waits for pages hears that it is closed
 
     def __repr__(self) -> str:
         return f"<Reader {self._name!r} of {self._topic!r}, acknowledged {self._acknowledged}>"
@@ -120,7 +121,8 @@ class Reader:
         Args:
             limit: so many messages a page at most, 1 to 1,000; never more than 8 MiB, as in `read`.
         """
-        return Pages(partial(self._next, limits.whole("limit", limit, 1, limits.PAGE_MAX)), self._news)
+        limit = limits.whole("limit", limit, 1, limits.PAGE_MAX)
+        return Pages(partial(self._read_if_acknowledged, limit), self._news)
 
     async def acknowledge(
         self, page: Sequence[Message] | int, *, receipt: str | None = None, context: str | None = None
@@ -147,15 +149,14 @@ class Reader:
             self._cursor = max(self._cursor, number)  # which an earlier session may have been handed
         return self._acknowledged
 
-    async def _next(self, limit: int) -> tuple[Message, ...]:
-        """The next page for `pages`: whatever anybody was handed through this handle must be acknowledged by now."""
+    async def _read_if_acknowledged(self, limit: int) -> tuple[Message, ...]:
         self._session.check_here()
-        async with self._reading:
+        async with self._reading:  # before looking: of two who ask at once, one may be handed a page first
             if self._acknowledged < self._cursor:
                 raise PageUnacknowledged(self._topic, self._name, number=self._cursor)
-            return await self._read(limit)
+            return await self._read(limit, None, None)
 
-    async def _read(self, limit: int, receipt: str | None = None, context: str | None = None) -> tuple[Message, ...]:
+    async def _read(self, limit: int, receipt: str | None, context: str | None) -> tuple[Message, ...]:
         command = ReadMessages(
             topic=self._topic, reader=self._name, token_digest=self._digest, after=self._cursor, limit=limit
         )
@@ -167,12 +168,13 @@ class Reader:
         return page
 
     async def _news(self) -> None:
-        digest, stream = self._digest, reader_stream(self._topic, self._name)
+        digest = self._digest
 
         def look(seen: Seen) -> tuple[None] | frozenset[str]:
-            if seen.last_message(self._topic) > self._after(seen) or not seen.holds(stream, digest):
+            refused = self._opened is None or not seen.holds(self._stream, digest)
+            if refused or seen.last_message(self._topic) > self._after(seen):
                 return (None,)
-            return frozenset({topic_stream(self._topic), stream})
+            return frozenset({topic_stream(self._topic), self._stream})
 
         await self._session.until(look)
 
@@ -189,6 +191,10 @@ class Reader:
         if any(message.topic != self._topic for message in page):
             raise InvalidInput("page", f"is of another topic than {self._topic!r}")
         return max((message.number for message in page), default=0)
+
+    @property
+    def _stream(self) -> str:
+        return reader_stream(self._topic, self._name)
 
     @property
     def _digest(self) -> str:

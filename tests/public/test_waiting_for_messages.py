@@ -109,7 +109,7 @@ async def test_who_waits_is_told_at_once_that_somebody_opened_the_reader_anew(
 async def test_who_waits_is_told_that_another_process_opened_the_reader(database: Path, polls: Polls):
     async with two_processes(database) as (mine, theirs), mine.agent("bob").reader("builds") as older:
         task = await waiting(mine, older.pages())
-        await polls.have_seen(mine)  # the first poll wakes everybody
+        await polls.have_seen(mine)  # its first look wakes everybody, whatever happened
         await asleep(mine, 1)
 
         async with theirs.agent("bob").reader("builds"):
@@ -163,6 +163,22 @@ async def test_a_loop_that_waits_is_handed_nothing_while_another_task_has_an_una
         assert numbers(await reading) == [1]
         with pytest.raises(PageUnacknowledged):
             await end_of(task)
+
+
+@both_stores
+async def test_of_two_who_wait_for_a_page_of_one_reader_the_second_is_told_to_acknowledge_first(
+    coordinator: Coordinator, ada: Agent, bob: Agent
+):
+    async with bob.reader("builds") as reader:
+        tasks = [asyncio.create_task(anext(reader.pages(limit=1))) for _ in range(2)]
+        await asleep(coordinator, 2)
+
+        await asyncio.gather(ada.send("builds", {}), ada.send("builds", {}))
+        async with asyncio.timeout(PATIENCE_S):
+            pages = await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert sorted(type(page).__name__ for page in pages) == ["PageUnacknowledged", "tuple"]
+        assert (reader.delivered, reader.acknowledged) == (1, 0)
 
 
 @both_stores
@@ -256,6 +272,15 @@ async def test_who_waits_is_told_when_the_coordinator_is_closed(coordinator: Coo
 
         with pytest.raises(Closed):
             await end_of(task)
+
+
+@both_stores
+async def test_who_waits_is_told_when_the_reader_is_left(coordinator: Coordinator, bob: Agent):
+    async with bob.reader("builds") as reader:
+        task = await waiting(coordinator, reader.pages())
+
+    with pytest.raises(Closed):
+        await end_of(task)
 
 
 @both_stores
