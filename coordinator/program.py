@@ -89,6 +89,8 @@ class Program:
 
         Raises:
             ProgramFailed: it has none.
+            ProgramStopped: it has none, and was stopped.
+            InvalidInput: what it told is no payload.
         """
         argv = [os.fspath(part) for part in self._kind.command(self._arguments, self._work)]
         environment = self._kind.environment(self._arguments, self._work)
@@ -143,8 +145,15 @@ class Program:
             return  # whatever else it prints is its own affair
 
     def _result(self, exit_: Exit) -> Raw:
-        if exit_.how != "itself":
-            raise ProgramStopped(exit_.how, exit_.left)
+        """Its result, also if it was stopped: like a function that comes to its end, it knows best that it was done."""
+        try:
+            return self._told(exit_)
+        except (ProgramFailed, InvalidInput):
+            if exit_.how == "itself":
+                raise
+            raise ProgramStopped(exit_.how, exit_.left) from None
+
+    def _told(self, exit_: Exit) -> Raw:
         if exit_.returncode != 0:
             raise ProgramFailed(f"the program ended with exit status {exit_.returncode}{_last_words(self.stderr)}")
         try:

@@ -220,6 +220,38 @@ async def test_a_program_that_ignores_its_end_is_gone_with_its_children_before_t
     assert all(map(is_gone, pids))
 
 
+OBEDIENT = """
+import json, os, signal, sys, time
+folder = json.load(sys.stdin)["artifacts"]
+def end(number, frame):
+    %s
+signal.signal(signal.SIGTERM, end)
+with open(os.path.join(folder, "pids"), "w") as file:
+    print(os.getpid(), file=file)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        pytest.param(RESULT + "; sys.exit(0)", "succeeded", id="a result"),
+        pytest.param(RESULT + "; sys.exit(3)", "stopped", id="a result and a status"),
+        pytest.param("sys.exit(0)", "stopped", id="nothing"),
+    ],
+)
+async def test_a_program_that_comes_to_its_end_although_it_was_cancelled_has_succeeded(
+    end: str, state: str, coordinator: Coordinator
+):
+    operation = await applied(coordinator.agent("ada"), OBEDIENT % end, "order-7")
+    await begun(coordinator, "order-7")
+
+    await operation.cancel()
+
+    status = await ended(operation)
+    assert (status.state, status.result) == (state, DONE if state == "succeeded" else None)
+
+
 async def test_what_a_program_leaves_behind_is_gone_when_its_result_is_recorded(coordinator: Coordinator):
     script = (
         "import os, sys, time\nchild = os.fork()\nif not child:\n    time.sleep(600)\n"
