@@ -160,16 +160,17 @@ class Program:
             result = _decode_line(exit_.last_line).result if exit_.last_line else None  # what was cut is no JSON
         except _NO_JSON:
             result = None
-        return Raw(encode("result", self._from_file() if result is None else result))
+        return Raw(encode("result", self._from_file(exit_) if result is None else result))
 
-    def _from_file(self) -> object:
+    def _from_file(self, exit_: Exit) -> object:
         path = self._work.artifacts / RESULT_FILE
         try:
             with open(path, "rb") as file:
                 data = file.read(PAYLOAD_BYTES + 1)
         except FileNotFoundError:
+            cut = " (a line was too long, and lost its end)" if exit_.line_cut else ""
             raise ProgramFailed(
-                f"the program ended without a result: its last line holds none, and there is no {RESULT_FILE}"
+                f"the program ended without a result: its last line holds none{cut}, and there is no {RESULT_FILE}"
             ) from None
         except OSError as error:
             raise ProgramFailed(f"{path} cannot be read: {error}") from error

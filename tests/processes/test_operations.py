@@ -98,6 +98,12 @@ DONE = {"ordered": 40}
             "result: is 300,011 bytes",
             id="too much",
         ),
+        pytest.param(
+            "print('{\"result\": {\"rows\": \"' + 'x' * 2_000_000 + '\"}}')",
+            "failed",
+            "holds none (a line was too long, and lost its end)",
+            id="far too much",
+        ),
         pytest.param(RESULT + "\nraise SystemExit(3)", "failed", "exit status 3", id="a status"),
         pytest.param(
             RESULT + "\nimport os; os.kill(os.getpid(), 9)", "failed", "exit status -9", id="an end by a signal"
