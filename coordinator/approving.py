@@ -123,26 +123,18 @@ class Approving:
         digest = grant_digest(_secret(grant))
         command = ApplyOperation(operation=operation_id, kind=kind, arguments=Raw(given), grant_digest=digest)
         operating = self._session.operating
-        approval = operating.grants.worth(digest, self._terms(operation_id, kind, given))
-        checked = None
-        if receipt is None:
-            receipt, generated = generate(self._session.clock.wall()), True
-        else:
-            generated = False
+        request = self._session.request(self._name, command, receipt, context)
+        request.approval = operating.grants.worth(digest, self._terms(operation_id, kind, given))
         while True:
-            request = self._session.request(self._name, command, receipt, context)
-            request.generated = request.fresh = generated
-            request.approval, request.checked = approval, checked
             sent_at = self._session.clock.boot()
             try:
                 outcome = await self._session.writer.ask(request, partial(operating.runner.take, request, sent_at))
-            except CheckOutdated:
-                checked = await operating.checked(operation_id, self._name)
+            except CheckOutdated:  # outside of transactions, since it may take long
+                request.checked = await operating.checked(operation_id, self._name)
                 continue
             queued = outcome.answer
-            return Operation(
-                self._session, self._name, operation_id, queued.attempt if isinstance(queued, AttemptQueued) else None
-            )
+            attempt = queued.attempt if isinstance(queued, AttemptQueued) else None
+            return Operation(self._session, self._name, operation_id, attempt)
 
     def operation(self, id: str) -> Operation:
         """The handle of an operation that was applied earlier, perhaps by another process."""
