@@ -22,7 +22,7 @@ from coordinator.operations import Grant, Preview
 from coordinator.payloads import Payload, encode
 from coordinator.receipts import generate
 from coordinator.session import Session
-from projections.operations import OperationRow
+from projections.operations import LIVE, OperationRow
 
 
 class Approving:
@@ -144,12 +144,15 @@ class Approving:
         return Terms(operation=operation, operator=self._name, kind=kind, arguments=arguments)
 
     def _next_attempt(self, row: OperationRow | None, kind: str, arguments: bytes) -> int:
-        """Which attempt an approval would start. Of somebody else's operation nothing shows."""
+        """Which attempt an approval would start: none but this, for who would approve another has not seen its end.
+
+        Of somebody else's operation nothing shows.
+        """
         if row is None or row.operator != self._name:
             return 1
         if not row.fits(kind, arguments):
             raise OperationBound(row.id)
-        return row.attempt + 1
+        return row.attempt if row.state in LIVE else row.attempt + 1
 
 
 def _secret(grant: Grant | str | None) -> str:

@@ -90,7 +90,7 @@ class Preview(Struct, frozen=True, kw_only=True):
         operation_id: the operation's id.
         kind: name of its kind.
         plan_digest: SHA-256 of the plan in hex.
-        attempt: number of the attempt that the approval may start.
+        attempt: number of the attempt that the approval may start; of one that runs already it starts nothing.
         expires_at: when the approval is over.
         grant: the approval; `apply` takes it with the operation's id, kind and arguments.
     """

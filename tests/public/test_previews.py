@@ -317,17 +317,21 @@ async def test_a_preview_of_an_own_id_of_other_arguments_is_refused_before_anyth
     assert (await bob.preview("reorder", {"supplier": "south"}, operation_id="order-7")).attempt == 1
 
 
-async def test_a_preview_of_what_runs_is_approved_for_the_attempt_after_it(ada: Agent, reorder: Reorder):
+async def test_a_preview_of_what_runs_approves_no_attempt_after_it_for_nobody_has_seen_its_end(
+    ada: Agent, reorder: Reorder
+):
     lasting(reorder)
     operation = await applied(ada, id="order-7")
-    later = await ada.preview("reorder", NORTH, operation_id="order-7")
+    early = await ada.preview("reorder", NORTH, operation_id="order-7")
 
-    same = await ada.apply(later)
+    same = await ada.apply(early)
 
-    assert (later.attempt, same.started) == (2, False)
+    assert (early.attempt, same.started) == (1, False)
     await operation.cancel()
     await ended(operation)
-    assert (await ada.apply(later)).attempt == 2
+    with pytest.raises(ApprovalMismatch, match="attempt 1 was approved; the next one would be 2"):
+        await ada.apply(early)
+    assert (await applied(ada, id="order-7")).attempt == 2
 
 
 async def test_only_so_many_grants_are_kept(ada: Agent, reorder: Reorder, monkeypatch: pytest.MonkeyPatch):
