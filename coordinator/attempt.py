@@ -33,6 +33,7 @@ from coordinator.refusals import ClaimLost, LeaseLapsed
 from coordinator.renewals import Renewal
 from coordinator.request import Outcome, Request
 from coordinator.seen import Seen
+from events.operations import operation_stream
 from projections.operations import LIVE
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ log = logging.getLogger("coordinator")
 
 _PAUSE_S = 0.05
 _WATCHED_AFTER_S = 0.25
-SYSTEM = SystemClock()
+_SYSTEM = SystemClock()  # supervisors know no other
+
 CANCELLED = "cancelled"
 
 
@@ -88,7 +90,7 @@ class Attempt:
 
     @property
     def _subject(self) -> str:
-        return f"operation/{self._queued.operation}"
+        return operation_stream(self._queued.operation)
 
     def is_of(self, operation: str, attempt: int) -> bool:
         return (operation, attempt) == (self._queued.operation, self._queued.attempt)
@@ -193,7 +195,7 @@ class Attempt:
     def _deadline(self) -> int:
         """When a program must begin to end, so that its lease does not end before it; by the system's clock."""
         left_us = self._lease_until - self._runner.clock.boot()
-        return SYSTEM.boot() + left_us - round(self._kind.grace_s * 1_000_000)
+        return _SYSTEM.boot() + left_us - round(self._kind.grace_s * 1_000_000)
 
     def _stop_asked(self) -> bool:
         return self._why is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.answers import AttemptQueued, OperationLeft
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("coordinator")
 
 T = TypeVar("T")
+
+_CLOSING = "the coordinator was closed"
 
 
 class Runner:
@@ -70,11 +73,10 @@ class Runner:
 
     def hear(self, outcome: Outcome) -> None:
         """Stop what somebody has asked to be cancelled through this process. On the store's thread."""
-        match outcome.answer:
-            case OperationLeft(operation, attempt) if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._cancel, operation, attempt)
-            case _:
-                return
+        left = outcome.answer
+        if isinstance(left, OperationLeft):
+            with suppress(RuntimeError):  # the loop is closed, and nothing runs any more
+                self._loop.call_soon_threadsafe(self._cancel, left.operation, left.attempt)
 
     def _cancel(self, operation: str, number: int) -> None:
         for attempt in self._running.values():
@@ -106,6 +108,3 @@ class Runner:
                 attempt.stop(_CLOSING)
             await asyncio.wait(list(self._running))
         await self.supervised.close()
-
-
-_CLOSING = "the coordinator was closed"
