@@ -246,13 +246,11 @@ class SucceedOperation(AttemptCommand, frozen=True, kw_only=True, tag="succeed_o
 class FailOperation(AttemptCommand, frozen=True, kw_only=True, tag="fail_operation"):
     reason: str
     stderr: str | None = None
-    artifacts: tuple[Artifact, ...] = ()
 
 
 class StopOperation(AttemptCommand, frozen=True, kw_only=True, tag="stop_operation"):
     reason: str
     stderr: str | None = None
-    artifacts: tuple[Artifact, ...] = ()
 
 
 AnyCommand = (

@@ -92,7 +92,6 @@ class OperationFailed(OperationEvent, frozen=True, kw_only=True, tag="operation.
 
     reason: str
     stderr: str | None = None  # the end of what a subprocess said
-    artifacts: tuple[Artifact, ...] = ()
 
 
 class OperationStopped(OperationEvent, frozen=True, kw_only=True, tag="operation.stopped"):
@@ -100,7 +99,6 @@ class OperationStopped(OperationEvent, frozen=True, kw_only=True, tag="operation
 
     reason: str
     stderr: str | None = None
-    artifacts: tuple[Artifact, ...] = ()
 
 
 class OperationLapsed(OperationEvent, frozen=True, kw_only=True, tag="operation.lapsed"):

@@ -66,7 +66,6 @@ def fail_operation(command: FailOperation, views: Views, moment: Moment) -> list
             attempt=attempt,
             reason=command.reason,
             stderr=command.stderr,
-            artifacts=command.artifacts,
         )
     ]
 
@@ -79,7 +78,6 @@ def stop_operation(command: StopOperation, views: Views, moment: Moment) -> list
             attempt=attempt,
             reason=command.reason,
             stderr=command.stderr,
-            artifacts=command.artifacts,
         )
     ]
 

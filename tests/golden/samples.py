@@ -229,13 +229,9 @@ EVENTS |= {
     "operation.cancel_asked.least": operations.OperationCancelAsked(operation="a", attempt=1),
     "operation.succeeded": operations.OperationSucceeded(**_ATTEMPT, result=_PAYLOAD, artifacts=_FILES),
     "operation.succeeded.least": operations.OperationSucceeded(operation="a", attempt=1, result=Raw(b"{}")),
-    "operation.failed": operations.OperationFailed(
-        **_ATTEMPT, reason="ValueError: no\nluck", stderr="Traceback …\n", artifacts=_FILES
-    ),
+    "operation.failed": operations.OperationFailed(**_ATTEMPT, reason="ValueError: no\nluck", stderr="Traceback …\n"),
     "operation.failed.least": operations.OperationFailed(operation="a", attempt=1, reason="x"),
-    "operation.stopped": operations.OperationStopped(
-        **_ATTEMPT, reason="cancelled", stderr="Terminated\n", artifacts=_FILES
-    ),
+    "operation.stopped": operations.OperationStopped(**_ATTEMPT, reason="cancelled", stderr="Terminated\n"),
     "operation.stopped.least": operations.OperationStopped(operation="a", attempt=1, reason="x"),
     "operation.lapsed": operations.OperationLapsed(**_ATTEMPT, lease_until=1_767_225_660_000_000),
     "operation.reconciled": operations.OperationReconciled(
@@ -265,10 +261,8 @@ COMMANDS |= {
     "renew_operation": commands.RenewOperation(**_RUNNING),
     "succeed_operation": commands.SucceedOperation(**_RUNNING, result=_PAYLOAD, artifacts=_FILES),
     "succeed_operation.least": commands.SucceedOperation(**_RUNNING, result=Raw(b"{}")),
-    "fail_operation": commands.FailOperation(
-        **_RUNNING, reason="ValueError: no\nluck", stderr="Traceback …\n", artifacts=_FILES
-    ),
+    "fail_operation": commands.FailOperation(**_RUNNING, reason="ValueError: no\nluck", stderr="Traceback …\n"),
     "fail_operation.least": commands.FailOperation(**_RUNNING, reason="x"),
-    "stop_operation": commands.StopOperation(**_RUNNING, reason="cancelled", stderr="Terminated\n", artifacts=_FILES),
+    "stop_operation": commands.StopOperation(**_RUNNING, reason="cancelled", stderr="Terminated\n"),
     "stop_operation.least": commands.StopOperation(**_RUNNING, reason="x"),
 }
