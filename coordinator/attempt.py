@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import anyio
 from msgspec import Raw
 
-from coordinator import artifacts
 from coordinator.answers import AttemptQueued
-from coordinator.clock import SystemClock
+from coordinator.artifacts import Artifact, Artifacts, record
+from coordinator.children import Supervised
+from coordinator.clock import Clock, SystemClock
 from coordinator.commands import (
     AnyCommand,
     FailOperation,
@@ -33,11 +35,10 @@ from coordinator.refusals import ClaimLost, LeaseLapsed
 from coordinator.renewals import Renewal
 from coordinator.request import Outcome, Request
 from coordinator.seen import Seen
+from coordinator.timers import Timers
+from coordinator.writer import Writer
 from events.operations import operation_stream
 from projections.operations import LIVE
-
-if TYPE_CHECKING:
-    from coordinator.runner import Runner
 
 log = logging.getLogger("coordinator")
 
@@ -46,6 +47,28 @@ _WATCHED_AFTER_S = 0.25
 _SYSTEM = SystemClock()  # supervisors know no other
 
 CANCELLED = "cancelled"
+
+
+T = TypeVar("T")
+
+
+class Running(Protocol):
+    """What an attempt needs of the process in which it runs."""
+
+    artifacts: Artifacts
+    supervised: Supervised
+    closing: bool
+
+    @property
+    def writer(self) -> Writer: ...
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def until(self, look: Callable[[Seen], tuple[T] | frozenset[str]]) -> Awaitable[T]: ...
 
 
 class Stopped(Exception):
@@ -65,7 +88,7 @@ class Attempt:
         sent_at: `boot()` when the approval was sent: the lease counts from there.
     """
 
-    def __init__(self, runner: Runner, kind: Kind[Any], queued: AttemptQueued, operator: str, sent_at: int) -> None:
+    def __init__(self, runner: Running, kind: Kind[Any], queued: AttemptQueued, operator: str, sent_at: int) -> None:
         self._runner = runner
         self._kind = kind
         self._queued = queued
@@ -141,7 +164,7 @@ class Attempt:
             end = SucceedOperation(operation=operation, token_digest=digest, result=result, artifacts=files)
         await self._record(end)
 
-    async def _result(self) -> tuple[Raw, tuple[artifacts.Artifact, ...]]:
+    async def _result(self) -> tuple[Raw, tuple[Artifact, ...]]:
         """What the work came to.
 
         Raises:
@@ -163,7 +186,7 @@ class Attempt:
         finally:
             progress.end()
         folder = folder_made(work)
-        return raw, () if folder is None else await asyncio.to_thread(artifacts.record, folder)
+        return raw, () if folder is None else await asyncio.to_thread(record, folder)
 
     async def _work(self, arguments: Any, work: Work, progress: Progress) -> Raw:
         if self._why is not None:

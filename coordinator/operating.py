@@ -19,8 +19,7 @@ from coordinator.operations import ADVICE, AttemptRecord, Finding, OperationStat
 from projections.operations import LIVE
 
 if TYPE_CHECKING:
-    from coordinator.runner import Runner
-    from coordinator.session import Session
+    from coordinator.runner import Runner, Surroundings
 
 log = logging.getLogger("coordinator")
 
@@ -28,7 +27,7 @@ log = logging.getLogger("coordinator")
 class Operating:
     """Belongs to one open coordinator."""
 
-    def __init__(self, session: Session, registry: Registry, artifacts: Artifacts) -> None:
+    def __init__(self, session: Surroundings, registry: Registry, artifacts: Artifacts) -> None:
         self._session = session
         self.registry = registry
         self.artifacts = artifacts

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from coordinator.answers import AttemptQueued, OperationLeft
 from coordinator.artifacts import Artifacts
@@ -19,9 +19,6 @@ from coordinator.seen import Seen
 from coordinator.timers import Timers
 from coordinator.writer import Writer
 
-if TYPE_CHECKING:
-    from coordinator.session import Session
-
 log = logging.getLogger("coordinator")
 
 T = TypeVar("T")
@@ -29,10 +26,23 @@ T = TypeVar("T")
 _CLOSING = "the coordinator was closed"
 
 
+class Surroundings(Protocol):
+    """What operations need of an open coordinator."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    writer: Writer
+    timers: Timers
+
+    def see(self, look: Callable[[Seen], T]) -> Awaitable[T]: ...
+
+    def until(self, look: Callable[[Seen], tuple[T] | frozenset[str]]) -> Awaitable[T]: ...
+
+
 class Runner:
     """The attempts that run in this process."""
 
-    def __init__(self, session: Session, registry: Registry, artifacts: Artifacts) -> None:
+    def __init__(self, session: Surroundings, registry: Registry, artifacts: Artifacts) -> None:
         self._session = session
         self._loop = session.loop
         self._registry = registry
