@@ -22,6 +22,7 @@ LAYERS: dict[str, list[str]] = {
     "surfaces": ["coordinator.__main__", "coordinator.surfaces", "coordinator.surfaces.*"],
     "front": ["coordinator"],
     "testing": ["coordinator.testing"],
+    "audit": ["coordinator.audit", "coordinator.audit.*"],
     "handles": [
         "coordinator.agent",
         "coordinator.approving",

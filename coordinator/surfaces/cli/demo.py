@@ -1,47 +1,15 @@
-"""The command line. Exit status: 0 if all held, 1 if not, 2 for a call that makes no sense, 130 for Ctrl-C."""
+"""`coordinator demo`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
 
-_EXAMPLE = """\b
-Example:
-  coordinator demo              index Python's standard library, and watch a late worker be refused
-  coordinator demo src --json   the same with a folder of yours, and one JSON object at the end
-"""
 
-
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        click.echo(f"coordinator {_version()}")
-        context.exit()
-
-
-def _version() -> str:
-    try:
-        return version("async-coordinator")
-    except PackageNotFoundError:
-        return "(from its source tree, not installed)"
-
-
-@click.group(invoke_without_command=True, epilog=_EXAMPLE, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
-)
-@click.pass_context
-def command_line(context: click.Context) -> None:
-    """Jobs, claims and reserved paths for agents that share one file: a worker that was replaced cannot write."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
-        context.exit(2)
-
-
-@command_line.command(short_help="Real processes index a folder; a late worker is refused.")
+@click.command()
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--workers",

@@ -1,0 +1,3 @@
+"""The command line."""
+
+from coordinator.surfaces.cli.group import command_line as command_line
