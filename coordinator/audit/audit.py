@@ -13,11 +13,11 @@ from coordinator.audit.jobs import Jobs
 from coordinator.audit.messages import Messages
 from coordinator.audit.operations import Operations
 from coordinator.audit.paths import Paths
-from coordinator.audit.rule import Rule
+from coordinator.audit.rule import Findings, readings_of
 from coordinator.audit.spilled import Spill
 from coordinator.audit.views import RebuiltViews, differences
 from coordinator.audit.violation import Violation
-from coordinator.stores.inspection import Inspection
+from coordinator.stores.inspection import Inspection, Unreadable
 from coordinator.stores.interface import LogRow
 from projections.registry import FOLDS_VERSION
 
@@ -63,11 +63,11 @@ def audit(
         reading = _Reading(inspection, spill, anchor)
         while True:
             inspection.begin()  # a page each: a long read would keep the write-ahead log from being checkpointed
-            head = inspection.head()
-            last = head.position - reading.position <= _PAGE
-            yield from reading.page()
-            progress(reading.position, max(head.position, reading.position))
-            if last or reading.at_end:
+            of = inspection.head().position
+            at_end = not reading.page()
+            yield from reading.found()
+            progress(reading.position, max(of, reading.position))
+            if at_end:
                 break
             inspection.end()
         yield from reading.rest()
@@ -79,60 +79,85 @@ class _Reading:
     def __init__(self, inspection: Inspection, spill: Spill, anchor: Anchor | None) -> None:
         self._inspection = inspection
         self._anchor = anchor
-        self._anchored = False
-        self._chain = Chain(inspection.workspace)
-        self._views = RebuiltViews(spill)
-        self._rules: list[Rule] = [Jobs(spill), Paths(), Messages(spill), Operations(spill), self._views]
-        self.position = 0
-        self.at_end = False
+        self._findings = Findings()
+        self._chain = Chain(inspection.workspace, self._findings)
+        self._views = RebuiltViews(spill, self._findings)
+        self._jobs = Jobs(spill, self._findings)
+        rules = [self._jobs, Paths(self._findings), Messages(spill, self._findings), Operations(spill, self._findings)]
+        self._readings = readings_of([*rules, self._views])
+        self._command = 0
+        if anchor is not None and anchor.position == 0:
+            self._compare_anchor(inspection.workspace)
 
-    def page(self) -> Iterator[Violation]:
+    @property
+    def position(self) -> int:
+        return self._chain.position
+
+    def page(self) -> bool:
+        """Read the next rows. False if there are no more."""
         rows = self._inspection.page(self.position, _PAGE)
-        self.at_end = len(rows) < _PAGE
         for row in rows:
-            if isinstance(row, str):
-                self.position += 1
-                yield Violation(rule="unreadable", position=self.position, problem=f"the row cannot be read: {row}")
+            if isinstance(row, Unreadable):
+                more = "" if row.last == row.first else f", and all up to {row.last}"
+                self._findings.add("unreadable", row.first, f"the row cannot be read{more}: {row.why}")
+                self._chain.skip(row.last)
             else:
-                yield from self._row(row)
+                self._row(row)
+        return bool(rows)
+
+    def found(self) -> list[Violation]:
+        return self._findings.take()
 
     def rest(self) -> Iterator[Violation]:
         """Within the same transaction as the last page: what concerns no single event."""
-        head = self._inspection.head()
-        if (head.position, head.digest) != (self._chain.position, self._chain.digest):
-            problem = f"the head says that the log ends at {head.position}, and it ends at {self._chain.position}"
-            if head.position == self._chain.position:
-                problem = "the head has another digest than the last event"
-            yield Violation(rule="head", position=None, problem=problem)
-        if self._anchor is not None and not self._anchored:
-            problem = f"the log ends before position {self._anchor.position}, where it was noted"
-            yield Violation(rule="anchor", position=None, problem=problem)
-        for actor, receipt, position in self._inspection.receipts_used_twice():
-            problem = f"receipt {receipt!r} of {actor!r} was used before"
-            yield Violation(rule="receipts", position=position, problem=problem)
-        if head.folds == FOLDS_VERSION or head.position == 0:
-            yield from self._compare()
-        else:
-            problem = f"folds of version {head.folds} made the views, not {FOLDS_VERSION}: they are not compared"
-            yield Violation(rule="views", position=None, problem=problem)
+        self._jobs.command(0)
+        self._compare_head()
+        anchor = self._anchor
+        if anchor is not None and anchor.position > self.position:
+            problem = f"the log ends at {self.position}, before position {anchor.position}, where it was noted"
+            self._findings.add("anchor", None, problem)
+        yield from self.found()
+        try:
+            for actor, receipt, position in self._inspection.receipts_used_twice():
+                problem = f"receipt {receipt!r} of {actor!r} was used before"
+                yield Violation(rule="receipts", position=position, problem=problem)
+            yield from self._compare_views()
+        except Unreadable as error:
+            yield Violation(rule="unreadable", position=None, problem=f"what follows from the log: {error.why}")
         for line in self._inspection.damage():
             yield Violation(rule="integrity", position=None, problem=line)
 
-    def _row(self, row: LogRow) -> Iterator[Violation]:
-        self.position = row.position
-        for found in self._chain.read(row):
-            if isinstance(found, Violation):
-                yield found
-            else:
-                for rule in self._rules:
-                    yield from rule.read(found)
+    def _row(self, row: LogRow) -> None:
+        if row.command != self._command:
+            self._jobs.command(row.command)
+            self._command = row.command
+        envelope = self._chain.read(row)
+        if envelope is not None:
+            event = envelope.event
+            for read in self._readings.get(type(event), ()):
+                read(event, envelope)
         if self._anchor is not None and row.position == self._anchor.position:
-            self._anchored = True
-            if row.digest.hex() != self._anchor.digest:
-                problem = f"its digest is {row.digest.hex()}, and {self._anchor.digest} was noted"
-                yield Violation(rule="anchor", position=row.position, problem=problem)
+            self._compare_anchor(row.digest)
 
-    def _compare(self) -> Iterator[Violation]:
+    def _compare_anchor(self, digest: bytes) -> None:
+        if self._anchor is not None and digest.hex() != self._anchor.digest:
+            problem = f"its digest is {digest.hex()}, and {self._anchor.digest} was noted"
+            self._findings.add("anchor", self._anchor.position, problem)
+
+    def _compare_head(self) -> None:
+        head = self._inspection.head()
+        if head.position != self.position:
+            problem = f"the head says that the log ends at {head.position}, and it ends at {self.position}"
+            self._findings.add("head", None, problem)
+        elif self._chain.digest not in (None, head.digest):
+            self._findings.add("head", None, "the head has another digest than the last event")
+
+    def _compare_views(self) -> Iterator[Violation]:
+        folds = self._inspection.head().folds
+        if folds != FOLDS_VERSION and self.position:
+            if folds > FOLDS_VERSION:
+                problem = f"folds of version {folds} made the views, newer than our {FOLDS_VERSION}: not compared"
+                yield Violation(rule="views", position=None, problem=problem)
+            return  # older ones are made anew when the workspace is opened
         for view in sorted({*self._views.names, *self._inspection.views()}):
-            expected = self._views.rows(view) if view in self._views.names else iter(())
-            yield from differences(view, expected, self._inspection.rows(view))
+            yield from differences(view, self._views.rows(view), self._inspection.rows(view))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
-from msgspec.structs import replace
 
-from coordinator.audit.rule import spilled
+from coordinator.audit.rule import Findings, spilled
 from coordinator.audit.spilled import Spill
-from coordinator.audit.violation import Violation
 from events.envelope import Envelope
 from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderEvent, ReaderOpened
 
 
-class _Topic(msgspec.Struct, frozen=True):
-    last: int
+class _Topic(msgspec.Struct, gc=False):
+    last: int = 0
 
 
-class _Reader(msgspec.Struct, frozen=True):
+class _Reader(msgspec.Struct, gc=False):
     session: int = 0
     holder: str = ""
     delivered: int = 0
@@ -28,60 +24,66 @@ class _Reader(msgspec.Struct, frozen=True):
 class Messages:
     """What must hold for topics and readers."""
 
-    def __init__(self, spill: Spill) -> None:
+    def __init__(self, spill: Spill, findings: Findings) -> None:
+        self._findings = findings
         self._topics = spilled(spill, "audit topics", _Topic)
         self._readers = spilled(spill, "audit readers", _Reader)
+        self.readings = {
+            MessageSent: self._sent,
+            ReaderOpened: self._opened,
+            MessagesDelivered: self._delivered,
+            MessagesAcknowledged: self._acknowledged,
+        }
 
-    def read(self, envelope: Envelope) -> Iterator[Violation]:
-        event = envelope.event
-        if isinstance(event, MessageSent):
-            last = self._last(event.topic)
-            if event.number != last + 1:
-                yield _violation("numbers", envelope, f"message {event.number} of {event.topic!r} follows {last}")
-            self._topics.set(event.topic, _Topic(event.number))
-        elif isinstance(event, ReaderEvent):
-            reader = self._readers.get(event.stream) or _Reader()
-            problem = self._problem(event, reader, envelope)
-            if problem is not None:
-                yield _violation("positions", envelope, f"reader {event.reader!r} of {event.topic!r}: {problem}")
-            self._readers.set(event.stream, _after(event, reader))
+    def _sent(self, event: MessageSent, envelope: Envelope) -> None:
+        topic = self._topics.get(event.topic) or _Topic()
+        if event.number != topic.last + 1:
+            problem = f"message {event.number} of {event.topic!r} follows {topic.last}"
+            self._findings.add("numbers", envelope.position, problem)
+        topic.last = event.number
+        self._topics.set(event.topic, topic)
 
-    def _problem(self, event: ReaderEvent, reader: _Reader, envelope: Envelope) -> str | None:
-        if isinstance(event, ReaderOpened):
-            if event.session != reader.session + 1:
-                return f"session {event.session} follows {reader.session}"
-            if event.acknowledged != reader.acknowledged:
-                return f"it was opened behind {event.acknowledged}, but {reader.acknowledged} was acknowledged"
-            return None
+    def _opened(self, event: ReaderOpened, envelope: Envelope) -> None:
+        reader = self._reader(event)
+        if event.session != reader.session + 1:
+            self._broken(event, envelope, f"session {event.session} follows {reader.session}")
+        if event.acknowledged != reader.acknowledged:
+            problem = f"it was opened behind {event.acknowledged}, but {reader.acknowledged} was acknowledged"
+            self._broken(event, envelope, problem)
+        if event.holder != envelope.actor:
+            self._broken(event, envelope, f"{envelope.actor!r} opened it for {event.holder!r}")
+        reader.session, reader.holder = event.session, event.holder
+        self._readers.set(event.stream, reader)
+
+    def _delivered(self, event: MessagesDelivered, envelope: Envelope) -> None:
+        reader = self._held(event, envelope)
+        last = (self._topics.get(event.topic) or _Topic()).last
+        if not 1 <= event.first <= event.last <= last:
+            problem = f"messages {event.first} to {event.last} were handed out, of {last}"
+            self._broken(event, envelope, problem)
+        if event.first > reader.delivered + 1:
+            problem = f"messages {reader.delivered + 1} to {event.first - 1} were skipped"
+            self._broken(event, envelope, problem)
+        reader.delivered = max(reader.delivered, event.last)
+        self._readers.set(event.stream, reader)
+
+    def _acknowledged(self, event: MessagesAcknowledged, envelope: Envelope) -> None:
+        reader = self._held(event, envelope)
+        if not reader.acknowledged < event.number <= reader.delivered:
+            before = f"{reader.acknowledged} before and {reader.delivered} delivered"
+            self._broken(event, envelope, f"{event.number} was acknowledged, with {before}")
+        reader.acknowledged = max(reader.acknowledged, event.number)
+        self._readers.set(event.stream, reader)
+
+    def _held(self, event: ReaderEvent, envelope: Envelope) -> _Reader:
+        reader = self._reader(event)
         if event.session != reader.session or envelope.actor != reader.holder:
-            return f"session {reader.session} of {reader.holder!r} held it, not {event.session} of {envelope.actor!r}"
-        if isinstance(event, MessagesDelivered):
-            if event.first > event.last or event.last > self._last(event.topic):
-                return f"messages {event.first} to {event.last} were handed out, of {self._last(event.topic)}"
-            if event.first > reader.delivered + 1:
-                return f"messages {reader.delivered + 1} to {event.first - 1} were skipped"
-        if isinstance(event, MessagesAcknowledged) and not reader.acknowledged < event.number <= reader.delivered:
-            return (
-                f"{event.number} was acknowledged, with {reader.acknowledged} before and {reader.delivered} delivered"
-            )
-        return None
+            held = f"session {reader.session} of {reader.holder!r} held it"
+            self._broken(event, envelope, f"{held}, not {event.session} of {envelope.actor!r}")
+        return reader
 
-    def _last(self, topic: str) -> int:
-        row = self._topics.get(topic)
-        return 0 if row is None else row.last
+    def _reader(self, event: ReaderEvent) -> _Reader:
+        return self._readers.get(event.stream) or _Reader()
 
-
-def _after(event: ReaderEvent, reader: _Reader) -> _Reader:
-    match event:
-        case ReaderOpened():
-            return replace(reader, session=event.session, holder=event.holder)
-        case MessagesDelivered():
-            return replace(reader, delivered=max(reader.delivered, event.last))
-        case MessagesAcknowledged():
-            return replace(reader, acknowledged=max(reader.acknowledged, event.number))
-        case _:
-            return reader
-
-
-def _violation(rule: str, envelope: Envelope, problem: str) -> Violation:
-    return Violation(rule=rule, position=envelope.position, problem=problem)
+    def _broken(self, event: ReaderEvent, envelope: Envelope, problem: str) -> None:
+        self._findings.add("positions", envelope.position, f"reader {event.reader!r} of {event.topic!r}: {problem}")

@@ -8,6 +8,9 @@ from typing import Generic, TypeVar
 
 V = TypeVar("V")
 
+Entry = tuple[str, int, str]
+"""Bucket, rank and body of a value, as a store keeps a row."""
+
 _HOT = 20_000
 
 
@@ -18,21 +21,24 @@ class Spill:
         self._connection = sqlite3.connect("", isolation_level=None)
         self._connection.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-            "CREATE TABLE entry(map TEXT, key TEXT, body TEXT, PRIMARY KEY (map, key)) WITHOUT ROWID"
+            "CREATE TABLE entry(map TEXT, key TEXT, bucket TEXT, rank INTEGER, body TEXT, PRIMARY KEY (map, key))"
+            " WITHOUT ROWID"
         )
 
     def get(self, map: str, key: str) -> str | None:
         found = self._connection.execute("SELECT body FROM entry WHERE map = ? AND key = ?", (map, key)).fetchone()
         return None if found is None else found[0]
 
-    def put(self, entries: list[tuple[str, str, str]], gone: list[tuple[str, str]]) -> None:
+    def put(self, entries: list[tuple[str, str, str, int, str]], gone: list[tuple[str, str]]) -> None:
         self._connection.execute("BEGIN")
-        self._connection.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", entries)
+        self._connection.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", entries)
         self._connection.executemany("DELETE FROM entry WHERE map = ? AND key = ?", gone)
         self._connection.execute("COMMIT")
 
-    def items(self, map: str) -> Iterator[tuple[str, str]]:
-        yield from self._connection.execute("SELECT key, body FROM entry WHERE map = ? ORDER BY key", (map,))
+    def entries(self, map: str) -> Iterator[tuple[str, Entry]]:
+        sql = "SELECT key, bucket, rank, body FROM entry WHERE map = ? ORDER BY key"
+        for key, *entry in self._connection.execute(sql, (map,)):
+            yield key, (entry[0], entry[1], entry[2])
 
     def close(self) -> None:
         self._connection.close()
@@ -50,7 +56,7 @@ class SpilledMap(Generic[V]):
         self,
         spill: Spill,
         name: str,
-        encode: Callable[[V], bytes],
+        encode: Callable[[V], Entry],
         decode: Callable[[str], V],
         hot: int = _HOT,
     ) -> None:
@@ -61,10 +67,13 @@ class SpilledMap(Generic[V]):
         self._hot_most = hot
         self._hot: dict[str, V | None] = {}
         self._changed: set[str] = set()
+        self._spilled = False
 
     def get(self, key: str, /) -> V | None:
         if key in self._hot:
             return self._hot[key]
+        if not self._spilled:
+            return None
         body = self._spill.get(self._name, key)
         value = None if body is None else self._decode(body)
         self._keep(key, value)
@@ -75,22 +84,23 @@ class SpilledMap(Generic[V]):
         self._changed.add(key)
         self._keep(key, row)
 
-    def items(self) -> Iterator[tuple[str, V]]:
-        """All entries, by key in binary order."""
+    def entries(self) -> Iterator[tuple[str, Entry]]:
+        """All entries as they were encoded, by key in binary order."""
         self._write()
-        for key, body in self._spill.items(self._name):
-            yield key, self._decode(body)
+        return self._spill.entries(self._name)
 
     def _keep(self, key: str, value: V | None) -> None:
-        self._hot[key] = value
-        if len(self._hot) > self._hot_most:
+        if len(self._hot) >= self._hot_most and key not in self._hot:
             self._write()
+            self._changed.add(key)  # it may not be: written once too often is no harm
+        self._hot[key] = value
 
     def _write(self) -> None:
-        changed = [(key, self._hot[key]) for key in self._changed]
+        changed = [(key, self._hot[key]) for key in self._changed if key in self._hot]
         self._spill.put(
-            [(self._name, key, self._encode(value).decode()) for key, value in changed if value is not None],
+            [(self._name, key, *self._encode(value)) for key, value in changed if value is not None],
             [(self._name, key) for key, value in changed if value is None],
         )
         self._changed.clear()
         self._hot.clear()
+        self._spilled = True

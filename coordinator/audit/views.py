@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-import msgspec
-
+from coordinator.audit.rule import Findings
 from coordinator.audit.spilled import Spill, SpilledMap
 from coordinator.audit.violation import Violation
 from events.envelope import Envelope
-from projections.registry import PROJECTIONS
+from projections.registry import FOLDS, PROJECTIONS
 from projections.replay import Stored, as_stored, fold
-
-_encode = msgspec.json.Encoder().encode
 
 
 class RebuiltViews:
     """The rows that follow from the events read so far."""
 
-    def __init__(self, spill: Spill) -> None:
+    def __init__(self, spill: Spill, findings: Findings) -> None:
+        self._findings = findings
         self._tables: dict[str, SpilledMap[Any]] = {
-            projection.name: SpilledMap(spill, "view " + projection.name, _encode, projection.decode)
+            projection.name: SpilledMap(
+                spill, "view " + projection.name, partial(as_stored, projection.name), projection.decode
+            )
             for projection in PROJECTIONS
         }
+        self.readings = {type_: self._read for type_, folds in FOLDS.items() if folds}
 
     @property
     def names(self) -> frozenset[str]:
         return frozenset(self._tables)
 
-    def read(self, envelope: Envelope) -> Iterator[Violation]:
+    def rows(self, view: str) -> Iterator[tuple[str, Stored]]:
+        """What the rows of a view should be, by key."""
+        return self._tables[view].entries() if view in self._tables else iter(())
+
+    def _read(self, event: object, envelope: Envelope) -> None:
         try:
             fold(envelope, self._tables)
         except Exception as error:  # whatever a broken log makes of a fold
             problem = f"the event cannot be folded: {type(error).__name__}: {error}"
-            yield Violation(rule="fold", position=envelope.position, problem=problem)
-
-    def rows(self, view: str) -> Iterator[tuple[str, Stored]]:
-        """What the rows of a view should be, by key."""
-        for key, row in self._tables[view].items():
-            yield key, as_stored(view, row)
+            self._findings.add("fold", envelope.position, problem)
 
 
 def differences(

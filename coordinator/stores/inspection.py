@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from urllib.parse import quote
 
 from coordinator.errors import AGAINST_DAMAGE, NotAWorkspace
@@ -13,7 +13,21 @@ from coordinator.stores.interface import Head, LogRow
 from coordinator.stores.sqlite_file import APPLICATION_ID, locate, reaching
 
 _LOG = f"SELECT {', '.join(LogRow._fields)} FROM events NOT INDEXED"
-_UNREADABLE_MOST = 100  # one after another; what comes behind is given up
+
+
+class Unreadable(Exception):
+    """Rows that cannot be read.
+
+    Attributes:
+        first, last: their positions, if they are of the log.
+        why: in SQLite's words.
+    """
+
+    def __init__(self, first: int, last: int, why: str) -> None:
+        super().__init__(why)
+        self.first = first
+        self.last = last
+        self.why = why
 
 
 class Inspection:
@@ -56,7 +70,7 @@ class Inspection:
     def head(self) -> Head:
         return Head._make(self._connection.execute(f"SELECT {', '.join(Head._fields)} FROM head").fetchone())
 
-    def page(self, after: int, limit: int) -> list[LogRow | str]:
+    def page(self, after: int, limit: int) -> list[LogRow | Unreadable]:
         """The next rows; in place of those that cannot be read, why not. Empty at the end."""
         try:
             rows = self._connection.execute(f"{_LOG} WHERE position > ? ORDER BY position LIMIT ?", (after, limit))
@@ -65,14 +79,20 @@ class Inspection:
             return self._one_by_one(after, limit)
 
     def rows(self, view: str) -> Iterator[tuple[str, tuple[str, int, str]]]:
-        """Key, and bucket, rank and body, by key in binary order."""
+        """Key, and bucket, rank and body, by key in binary order.
+
+        Raises:
+            Unreadable: they cannot be read on from there.
+        """
         sql = "SELECT key, bucket, rank, body FROM views WHERE view = ? ORDER BY key"
-        for key, bucket, rank, body in self._connection.execute(sql, (view,)):
-            yield key, (bucket, rank, body)
+        with _readable():
+            for key, bucket, rank, body in self._connection.execute(sql, (view,)):
+                yield key, (bucket, rank, body)
 
     def views(self) -> list[str]:
         """The names under which rows are stored."""
-        return [name for (name,) in self._connection.execute("SELECT DISTINCT view FROM views")]
+        with _readable():
+            return [name for (name,) in self._connection.execute("SELECT DISTINCT view FROM views")]
 
     def receipts_used_twice(self) -> list[tuple[str, str, int]]:
         """Actor, receipt, and the position where it was used again. Looks at the events, not at their index."""
@@ -80,7 +100,8 @@ class Inspection:
             "SELECT actor, receipt, max(position) FROM events NOT INDEXED WHERE receipt IS NOT NULL "
             "GROUP BY actor, receipt HAVING count(*) > 1"
         )
-        return self._connection.execute(sql).fetchall()
+        with _readable():
+            return self._connection.execute(sql).fetchall()
 
     def damage(self) -> list[str]:
         """What SQLite itself finds."""
@@ -95,23 +116,31 @@ class Inspection:
             self.end()
         self._connection.close()
 
-    def _one_by_one(self, after: int, limit: int) -> list[LogRow | str]:
-        found: list[LogRow | str] = []
-        unreadable = 0
-        for position in range(after + 1, after + 1 + limit):
+    def _one_by_one(self, after: int, limit: int) -> list[LogRow | Unreadable]:
+        """Unreadable rows that follow each other are one entry. A row that is not there is not in the list."""
+        found: list[LogRow | Unreadable] = []
+        for position in range(after + 1, self.head().position + 1):
             try:
                 row = self._connection.execute(f"{_LOG} WHERE position = ?", (position,)).fetchone()
             except sqlite3.Error as error:
-                unreadable += 1
-                if unreadable > _UNREADABLE_MOST:
-                    return found
-                found.append(str(error))
+                if found and isinstance(last := found[-1], Unreadable) and last.last == position - 1:
+                    last.last = position
+                else:
+                    found.append(Unreadable(position, position, str(error)))
                 continue
-            if row is None:
-                return found
-            unreadable = 0
-            found.append(LogRow._make(row))
+            if row is not None:
+                found.append(LogRow._make(row))
+            if len(found) >= limit:
+                break
         return found
+
+
+@contextmanager
+def _readable() -> Generator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise Unreadable(0, 0, str(error)) from error
 
 
 def _open(path: str) -> sqlite3.Connection:
