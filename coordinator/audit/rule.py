@@ -37,6 +37,10 @@ class Findings:
     def add(self, rule: str, position: int | None, problem: str) -> None:
         self._found.append(Violation(rule=rule, position=position, problem=problem))
 
+    def tell_of(self, position: int) -> bool:
+        """Whether something was found at the position that was read last."""
+        return bool(self._found) and self._found[-1].position == position
+
     def take(self) -> list[Violation]:
         found, self._found = self._found, []
         return found

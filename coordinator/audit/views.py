@@ -39,6 +39,8 @@ class RebuiltViews:
         try:
             fold(envelope, self._tables)
         except Exception as error:  # whatever a broken log makes of a fold
+            if self._findings.tell_of(envelope.position):
+                return  # a rule has said it better
             problem = f"the event cannot be folded: {type(error).__name__}: {error}"
             self._findings.add("fold", envelope.position, problem)
 

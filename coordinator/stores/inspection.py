@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
 from coordinator.errors import AGAINST_DAMAGE, NotAWorkspace
@@ -144,18 +144,25 @@ def _readable() -> Generator[None]:
 
 
 def _open(path: str) -> sqlite3.Connection:
-    """Read-only. A copy in a folder that cannot be written has no log beside it, and cannot change."""
-    uri = f"file:{quote(os.fsencode(path))}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    try:
-        connection.execute("PRAGMA wal_autocheckpoint=0")
-        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-        return connection
-    except sqlite3.OperationalError:
-        connection.close()
-        if os.path.exists(path + "-wal") or not os.path.exists(path):
+    """For reading only, and so that nothing is left beside the file that was not there before.
+
+    Where there is no write-ahead log, SQLite creates one for any reader, and removes it only with a connection that
+    could write; so this one could, and is told not to. A copy in a folder that cannot be written cannot change.
+    """
+    file = f"file:{quote(os.fsencode(path))}"
+    has_log = os.path.exists(path + "-wal")
+    for mode in ("?mode=ro",) if has_log else ("?mode=rw", "?mode=ro", "?immutable=1"):
+        connection = sqlite3.connect(file + mode, uri=True, isolation_level=None)
+        try:
+            connection.execute("PRAGMA query_only=ON")
+            connection.execute("PRAGMA wal_autocheckpoint=0")
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            return connection
+        except sqlite3.OperationalError:
+            connection.close()
+            if has_log or not os.path.exists(path) or mode == "?immutable=1":
+                raise
+        except BaseException:
+            connection.close()
             raise
-    connection = sqlite3.connect(uri + "&immutable=1", uri=True, isolation_level=None)
-    with closing(connection.cursor()) as cursor:
-        cursor.execute("SELECT 1 FROM sqlite_schema").fetchone()
-    return connection
+    raise AssertionError("one of the modes opens or raises")

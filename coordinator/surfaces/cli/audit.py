@@ -9,12 +9,14 @@ import click
 
 from coordinator.audit.audit import Anchor
 from coordinator.audit.audit import audit as read
-from coordinator.surfaces.cli.shared import FAILED, Command, database_option, json_option, print_json
+from coordinator.surfaces.cli.shared import FAILED, Command, database_option, harmless, json_option, print_json
+
+_BAR = 30
 
 _EXAMPLE = """\b
 Example:
   coordinator audit --database work.db
-  coordinator audit --database work.db --head 1207:9f86d081884c7d65...
+  coordinator audit --file copy.db --head 1207:9f86d081884c7d65...
 """
 
 
@@ -28,7 +30,7 @@ def _anchor(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 @click.command(cls=Command, epilog=_EXAMPLE)
-@database_option
+@database_option("--file")
 @click.option(
     "--head",
     "anchor",
@@ -48,11 +50,14 @@ def audit(context: click.Context, database: str, anchor: Anchor | None, as_json:
     found = 0
     positions = 0
 
+    bar = sys.stderr.isatty()
+
     def progress(done: int, of: int) -> None:
         nonlocal positions
-        positions = of
-        if sys.stderr.isatty():
-            click.echo(f"\r{done:,} of {of:,} events", nl=done >= of, err=True)
+        positions = done
+        if bar:
+            full = _BAR * done // (of or 1)
+            click.echo(f"\r[{'#' * full:{_BAR}}] {done:,} of {of:,} events", nl=done >= of, err=True)
 
     for violation in read(database, anchor=anchor, progress=progress):
         found += 1
@@ -60,7 +65,7 @@ def audit(context: click.Context, database: str, anchor: Anchor | None, as_json:
             print_json({"rule": violation.rule, "position": violation.position, "problem": violation.problem})
         else:
             place = "" if violation.position is None else f" at {violation.position}"
-            click.echo(f"{violation.rule}{place}: {violation.problem}")
+            click.echo(harmless(f"{violation.rule}{place}: {violation.problem}"))
     if as_json:
         print_json({"ok": not found, "events": positions, "violations": found})
     else:

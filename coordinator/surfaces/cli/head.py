@@ -17,7 +17,7 @@ Example:
 
 
 @click.command(cls=Command, epilog=_EXAMPLE)
-@database_option
+@database_option()
 @json_option
 def head(database: str, as_json: bool) -> None:
     """Print where the log ends, as POSITION:DIGEST.

@@ -59,26 +59,40 @@ def status_of(error: CoordinatorError) -> int:
 
 def tell(error: CoordinatorError, *, as_json: bool) -> None:
     """People read it on standard error, programs on standard output."""
-    click.echo(f"coordinator: {error}", err=True)
+    click.echo(f"coordinator: {harmless(str(error))}", err=True)
     if as_json:
         print_json({"error": {"code": error.code, "message": error.args[0], "hint": error.hint}})
 
 
 def print_json(value: object) -> None:
-    """One object on a line of its own."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    """One object on a line of its own. What could touch a terminal is escaped, as JSON allows."""
+    click.echo(harmless(json.dumps(value, ensure_ascii=False)))
 
 
-def database_option(command: F) -> F:
-    """The workspace that a command reads."""
+def harmless(text: str) -> str:
+    """A text in which no character can touch the terminal, or turn the direction of those around it."""
+    return text if text.isprintable() else "".join(map(_harmless, text))
+
+
+def _harmless(character: str) -> str:
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def database_option(*names: str) -> Callable[[F], F]:
+    """The workspace that a command reads. The option may have other names, too."""
     return click.option(
         "--database",
+        *names,
+        "database",
         envvar="COORDINATOR_DATABASE",
         show_envvar=True,
         required=True,
         type=click.Path(dir_okay=False),
         help="The workspace's file.",
-    )(command)
+    )
 
 
 def json_option(command: F) -> F:
