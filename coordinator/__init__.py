@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from coordinator.agent import Agent as Agent
+    from coordinator.auditing.audit import Anchor as Anchor
+    from coordinator.auditing.audit import audit as audit
+    from coordinator.auditing.violation import Violation as Violation
     from coordinator.calls import CommandRecord as CommandRecord
     from coordinator.claim import Claim as Claim
     from coordinator.claims import Claims as Claims
@@ -94,6 +97,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agent": "Agent",
+    "auditing.audit": "Anchor audit",
+    "auditing.violation": "Violation",
     "calls": "CommandRecord",
     "claim": "Claim",
     "claims": "Claims",

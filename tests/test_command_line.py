@@ -53,7 +53,7 @@ def test_help_shows_the_commands_and_an_example() -> None:
 
     assert asked.returncode == 0
     assert "Usage: coordinator [OPTIONS]" in asked.stdout
-    assert "coordinator demo src --json" in asked.stdout
+    assert "coordinator audit --database work.db" in asked.stdout
 
 
 def test_help_for_the_demo_names_its_options_and_what_it_leaves_out() -> None:

@@ -22,7 +22,7 @@ LAYERS: dict[str, list[str]] = {
     "surfaces": ["coordinator.__main__", "coordinator.surfaces", "coordinator.surfaces.*"],
     "front": ["coordinator"],
     "testing": ["coordinator.testing"],
-    "audit": ["coordinator.audit", "coordinator.audit.*"],
+    "audit": ["coordinator.auditing", "coordinator.auditing.*"],
     "handles": [
         "coordinator.agent",
         "coordinator.approving",

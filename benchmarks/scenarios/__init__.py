@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.scenario import Scenario
+from benchmarks.scenarios.auditing import AUDITING
 from benchmarks.scenarios.backlog import BACKLOG
 from benchmarks.scenarios.growth import GROWTH
 from benchmarks.scenarios.journey import ALONE, JOURNEY
@@ -32,6 +33,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     WAKING,
     OPERATIONS,
     REPLAYING,
+    AUDITING,
     PEERS,
     SLOW_DISK,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator import ClaimLost, Coordinator, NothingToReview
-from coordinator.audit.audit import Anchor, audit
+from coordinator.auditing.audit import Anchor, audit
 from coordinator.envelopes import envelope_of
 from coordinator.stores.interface import LogRow
 from coordinator.testing import ManualClock

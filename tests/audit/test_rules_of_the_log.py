@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import coordinator.audit.views
+import coordinator.auditing.views
 from coordinator import Coordinator
-from coordinator.audit.audit import Anchor, audit
+from coordinator.auditing.audit import Anchor, audit
 from events.envelope import Envelope
 from events.jobs import JobNoted
 from projections.registry import FOLDS_VERSION, PROJECTIONS
@@ -176,14 +176,14 @@ def test_views_of_newer_folds_are_reported_as_not_compared(log: Tampered) -> Non
 
 
 def test_an_event_that_cannot_be_folded_is_reported(log: Tampered, monkeypatch: pytest.MonkeyPatch) -> None:
-    fold, position = coordinator.audit.views.fold, log.at(NOTED)
+    fold, position = coordinator.auditing.views.fold, log.at(NOTED)
 
     def fold_others(envelope: Envelope, views: object) -> None:
         if isinstance(envelope.event, JobNoted):
             raise KeyError("lost")
         fold(envelope, views)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(coordinator.audit.views, "fold", fold_others)
+    monkeypatch.setattr(coordinator.auditing.views, "fold", fold_others)
 
     assert found(log.path)[0] == ("fold", position)
 

@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from coordinator.audit.audit import Anchor
-from coordinator.audit.audit import audit as read
+from coordinator.auditing.audit import Anchor
+from coordinator.auditing.audit import audit as read
 from coordinator.surfaces.cli.shared import FAILED, Command, database_option, harmless, json_option, print_json
 
 _BAR = 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from coordinator.audit.rule import Findings
+from coordinator.auditing.rule import Findings
 from events.envelope import Envelope
 from events.jobs import (
     AttemptEnded,

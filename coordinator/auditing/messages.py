@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from coordinator.audit.rule import Findings, spilled
-from coordinator.audit.spilled import Spill
+from coordinator.auditing.rule import Findings, spilled
+from coordinator.auditing.spilled import Spill
 from events.envelope import Envelope
 from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderEvent, ReaderOpened
 

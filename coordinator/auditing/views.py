@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from coordinator.audit.rule import Findings
-from coordinator.audit.spilled import Spill, SpilledMap
-from coordinator.audit.violation import Violation
+from coordinator.auditing.rule import Findings
+from coordinator.auditing.spilled import Spill, SpilledMap
+from coordinator.auditing.violation import Violation
 from events.envelope import Envelope
 from projections.registry import FOLDS, PROJECTIONS
 from projections.replay import Stored, as_stored, fold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from coordinator.audit.rule import Findings
+from coordinator.auditing.rule import Findings
 from coordinator.envelopes import envelope_of
 from coordinator.stores.interface import LogRow
 from events.codec import chain, type_of

@@ -8,15 +8,15 @@ from contextlib import closing
 
 from msgspec import Struct
 
-from coordinator.audit.chain import Chain
-from coordinator.audit.jobs import Jobs
-from coordinator.audit.messages import Messages
-from coordinator.audit.operations import Operations
-from coordinator.audit.paths import Paths
-from coordinator.audit.rule import Findings, readings_of
-from coordinator.audit.spilled import Spill
-from coordinator.audit.views import RebuiltViews, differences
-from coordinator.audit.violation import Violation
+from coordinator.auditing.chain import Chain
+from coordinator.auditing.jobs import Jobs
+from coordinator.auditing.messages import Messages
+from coordinator.auditing.operations import Operations
+from coordinator.auditing.paths import Paths
+from coordinator.auditing.rule import Findings, readings_of
+from coordinator.auditing.spilled import Spill
+from coordinator.auditing.views import RebuiltViews, differences
+from coordinator.auditing.violation import Violation
 from coordinator.stores.inspection import Inspection, Unreadable
 from coordinator.stores.interface import LogRow
 from projections.registry import FOLDS_VERSION

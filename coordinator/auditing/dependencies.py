@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from coordinator.audit.rule import Findings, spilled
-from coordinator.audit.spilled import Spill
+from coordinator.auditing.rule import Findings, spilled
+from coordinator.auditing.spilled import Spill
 from events.envelope import Envelope
 from events.jobs import JobBlocked, JobUnblocked
 

@@ -70,8 +70,9 @@ class SpilledMap(Generic[V]):
         self._spilled = False
 
     def get(self, key: str, /) -> V | None:
-        if key in self._hot:
-            return self._hot[key]
+        value = self._hot.get(key)
+        if value is not None or key in self._hot:
+            return value
         if not self._spilled:
             return None
         body = self._spill.get(self._name, key)
@@ -82,7 +83,10 @@ class SpilledMap(Generic[V]):
     def set(self, key: str, row: V | None) -> None:
         """Put a value under a key; None removes what stands there."""
         self._changed.add(key)
-        self._keep(key, row)
+        if key in self._hot:
+            self._hot[key] = row
+        else:
+            self._keep(key, row)
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
         """All entries as they were encoded, by key in binary order."""

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from coordinator.audit.spilled import Spill, SpilledMap
-from coordinator.audit.violation import Violation
+from coordinator.auditing.spilled import Spill, SpilledMap
+from coordinator.auditing.violation import Violation
 from events.envelope import Envelope
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from coordinator.audit.dependencies import Dependencies
-from coordinator.audit.rule import Findings, Holding, broken_guard, broken_lapse, broken_lease, spilled
-from coordinator.audit.spilled import Spill
+from coordinator.auditing.dependencies import Dependencies
+from coordinator.auditing.rule import Findings, Holding, broken_guard, broken_lapse, broken_lease, spilled
+from coordinator.auditing.spilled import Spill
 from events.envelope import Envelope
 from events.jobs import (
     AttemptEnded,
