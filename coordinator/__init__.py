@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coordinator.claim import Claim as Claim
     from coordinator.claims import Claims as Claims
     from coordinator.coordinator import Coordinator as Coordinator
+    from coordinator.differences import RowChange as RowChange
     from coordinator.errors import BadPath as BadPath
     from coordinator.errors import Busy as Busy
     from coordinator.errors import Closed as Closed
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from coordinator.errors import Unavailable as Unavailable
     from coordinator.errors import UnsupportedEventLoop as UnsupportedEventLoop
     from coordinator.errors import UnsupportedPlatform as UnsupportedPlatform
+    from coordinator.explanation import Cause as Cause
+    from coordinator.explanation import Explanation as Explanation
+    from coordinator.holders import Holder as Holder
     from coordinator.jobs import Job as Job
     from coordinator.jobs import JobRef as JobRef
     from coordinator.jobs import JobState as JobState
@@ -64,6 +68,8 @@ if TYPE_CHECKING:
     from coordinator.payloads import Payload as Payload
     from coordinator.reader import Reader as Reader
     from coordinator.reads import Reservation as Reservation
+    from coordinator.reasons import Reason as Reason
+    from coordinator.reasons import Why as Why
     from coordinator.receipts import receipt_for as receipt_for
     from coordinator.refusals import AlreadyClaimed as AlreadyClaimed
     from coordinator.refusals import AlreadySubmitted as AlreadySubmitted
@@ -103,8 +109,11 @@ _HOMES = {
     "claim": "Claim",
     "claims": "Claims",
     "coordinator": "Coordinator",
+    "differences": "RowChange",
     "errors": "BadPath Busy Closed CoordinatorError InvalidInput LimitPassed NewerFormat NotAWorkspace NotSubmitted"
     " OutcomeUnknown PreviewFailed Unavailable UnsupportedEventLoop UnsupportedPlatform",
+    "explanation": "Cause Explanation",
+    "holders": "Holder",
     "jobs": "Job JobRef JobState",
     "kinds": "Kind SubprocessKind Work",
     "log": "Log LogEntry",
@@ -118,6 +127,7 @@ _HOMES = {
     "payloads": "JsonValue Payload",
     "reader": "Reader",
     "reads": "Reservation",
+    "reasons": "Reason Why",
     "receipts": "receipt_for",
     "refusals": "AlreadyClaimed AlreadySubmitted AttemptsExhausted ClaimEnded ClaimLost Clash DependenciesUnaccepted"
     " DependencyCycle DependentsStarted JobClosed JobExists JobOpen JobUnknown LeaseLapsed NotClaimed"

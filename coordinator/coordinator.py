@@ -17,19 +17,23 @@ from coordinator.artifacts import Artifacts
 from coordinator.calls import CommandRecord
 from coordinator.certain import certainly
 from coordinator.clock import Clock, SystemClock, origin
+from coordinator.differences import RowChange
+from coordinator.envelopes import reading
 from coordinator.errors import Closed, InvalidInput, UnsupportedPlatform
 from coordinator.execute import Journal
+from coordinator.explanation import Explanation, explain
 from coordinator.hosting import Host, SqliteHost, host_for
 from coordinator.jobs import Job, JobState
 from coordinator.kinds import Kind, Registry
 from coordinator.log import Log, stream_of
 from coordinator.loops import running_loop
 from coordinator.operating import Operating
-from coordinator.past import Past
+from coordinator.past import Past, changes_between
 from coordinator.reads import STATES, Reads
 from coordinator.request import Added
 from coordinator.seen import Seen
 from coordinator.session import Session
+from coordinator.steps import drive_async
 from coordinator.stores.interface import LogRow
 from coordinator.timers import Timers
 from coordinator.waiting import EVERYTHING, Waiting
@@ -179,6 +183,26 @@ class Coordinator(Reads):
             position_or_time: a log position, 0 for before the first event; or an aware datetime.
         """
         return Past(self._open(), position_or_time)
+
+    async def diff(self, before: int | datetime, after: int | datetime) -> list[RowChange]:
+        """What changed between two moments: every row of every view that differs, field by field.
+
+        Args:
+            before, after: log positions, or aware datetimes, as for `at`.
+        """
+        return await changes_between(self._open(), before, after)
+
+    async def explain(self, position: int) -> Explanation:
+        """One event of the log: the others of its command, what it changed, and what a refusal goes back to.
+
+        Raises:
+            InvalidInput: the log ends before this position.
+        """
+        session = self._open()
+        session.check_here()
+        position = limits.whole("position", position, 1, limits.INTEGER_MAX)
+        with reading():
+            return await drive_async(explain(position), session.host.read)
 
     async def wait_for_job(self, job: str, *states: JobState) -> Job:
         """Wait until the job is in one of the states (if none is named: accepted, failed or cancelled).

@@ -8,16 +8,18 @@ from typing import TypeVar
 
 from coordinator import limits
 from coordinator.clock import from_datetime
+from coordinator.differences import RowChange, differences
 from coordinator.envelopes import reading
 from coordinator.errors import InvalidInput
 from coordinator.execute import now
+from coordinator.moments import lapse_due, store_of
 from coordinator.reads import Reads
 from coordinator.rebuild import check_head, replay_page
 from coordinator.seen import Seen
 from coordinator.session import Session
-from coordinator.stores.interface import GENESIS, Snapshot, ViewRow
+from coordinator.stores.interface import GENESIS, Snapshot
 from coordinator.stores.memory import MemoryStore
-from projections.replay import Rows, as_stored, replay
+from projections.replay import Rows, replay
 
 T = TypeVar("T")
 
@@ -44,9 +46,20 @@ class Past(Reads):
         if self._position is None:
             self._position = await host.read(self._position_then)
         with reading():
-            rows, until = self._rows or await self._replayed(self._position), self._position
+            rows, until = self._rows or store_of(await self._replayed(self._position)), self._position
             self._rows = rows
             return await host.read(lambda snapshot: look(self._seen(snapshot, rows, until)))
+
+    async def _all_rows(self) -> Rows:
+        """Every row, those of leases that had run out among them."""
+        self._session.check_here()
+        if self._position is None:
+            self._position = await self._session.host.read(self._position_then)
+        with reading():
+            rows = await self._replayed(self._position)
+        if self._now is not None:
+            lapse_due(rows, self._now, self._position)
+        return rows
 
     def _seen(self, snapshot: Snapshot, rows: MemoryStore, until: int) -> Seen:
         check_head(snapshot.head())
@@ -58,7 +71,7 @@ class Past(Reads):
             raise InvalidInput("position_or_time", "lies in the future")
         return snapshot.position_at(moment)
 
-    async def _replayed(self, until: int) -> MemoryStore:
+    async def _replayed(self, until: int) -> Rows:
         """All rows as the events up to there leave them.
 
         Page by page: a read that takes long keeps the write-ahead log from being checkpointed.
@@ -69,15 +82,16 @@ class Past(Reads):
             if further == position:
                 raise InvalidInput("position_or_time", f"the log ends at position {position}")
             position = further
-        return _store(rows)
+        return rows
 
 
 def _page(rows: Rows, after: int, until: int) -> Callable[[Snapshot], int]:
     return lambda snapshot: replay_page(snapshot, rows, after, until)
 
 
-def _store(rows: Rows) -> MemoryStore:
-    store = MemoryStore()
-    stored = [ViewRow(view, key, *as_stored(view, row)) for view, keyed in rows.items() for key, row in keyed.items()]
-    store.write(lambda transaction: transaction.put(stored))
-    return store
+async def changes_between(session: Session, before: int | datetime, after: int | datetime) -> list[RowChange]:
+    """Every row that differs between two moments."""
+    first, second = Past(session, before), Past(session, after)
+    old = await first._all_rows()  # pyright: ignore[reportPrivateUsage]
+    new = await second._all_rows()  # pyright: ignore[reportPrivateUsage]
+    return list(differences(old, new))

@@ -10,12 +10,15 @@ from typing import TypeVar
 
 from coordinator import limits
 from coordinator.clock import to_datetime
+from coordinator.holders import Holder, holders
 from coordinator.jobs import Job, JobState
 from coordinator.log import Log, stream_of
 from coordinator.messages import ReaderPositions, Topic
 from coordinator.paths import normalise_one
+from coordinator.reasons import Why
 from coordinator.seen import Seen
 from coordinator.stores.interface import LogRow
+from coordinator.why import why
 
 T = TypeVar("T")
 
@@ -72,6 +75,24 @@ class Reads:
             Reservation(path=row.path, job=row.job, worker=row.worker, attempt=row.attempt, until=to_datetime(until))
             for row, until in sorted(found, key=lambda pair: pair[0].path)
         ]
+
+    async def who(self, path: str) -> list[Holder]:
+        """Who holds a path, a folder above it, or something inside it, for which job and until when; empty if nobody.
+
+        Args:
+            path: relative to the workspace; "." is everything.
+        """
+        wanted = normalise_one("path", path)
+        return await self._see(lambda seen: holders(seen, wanted))
+
+    async def why(self, job: str) -> Why:
+        """Whether a job can be claimed, and all that stands in the way, down the chain; `str()` tells it in words.
+
+        Raises:
+            JobUnknown: there is none of this id.
+        """
+        job = limits.name("job", job)
+        return await self._see(lambda seen: why(seen, job))
 
     async def topics(self) -> list[Topic]:
         """All topics that somebody has sent to, by name."""

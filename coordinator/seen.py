@@ -63,6 +63,20 @@ class Seen:
             found.append(self._job(row))
         return found
 
+    @property
+    def time(self) -> int:
+        """Log time of this state, in µs; of a position of the past, that of its event."""
+        if self.now is not None:
+            return self.now
+        position = self.log.head().position if self._until is None else self._until
+        row = self.log.event(position) if position else None
+        return 0 if row is None else row.at
+
+    def came_to(self, row: JobRow) -> str | None:
+        """Who brought a job into the state it is in; None for a lapse."""
+        stored = self.log.event(row.position)
+        return None if stored is None or "job/" + row.id in self._lapsed else stored.actor
+
     def reservations(self, path: str | None) -> Iterator[tuple[ReservationRow, int]]:
         """The reservations, or those in the way of `path`, each with the end of its lease in µs."""
         for row in self._reserved(path):

@@ -71,6 +71,11 @@ def place(row: JobRow) -> tuple[str, int]:
     return row.state, row.ready_at - row.priority * _PRIORITY_STEP
 
 
+def rank_before(priority: int) -> int:
+    """The highest rank that only jobs of a higher priority have."""
+    return -priority * _PRIORITY_STEP
+
+
 def _added(event: JobAdded, envelope: Envelope, row: JobRow | None) -> JobRow:
     return JobRow(
         id=event.job,

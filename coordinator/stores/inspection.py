@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 from urllib.parse import quote
 
 from coordinator.errors import AGAINST_DAMAGE, NotAWorkspace
-from coordinator.stores.interface import Head, LogRow
+from coordinator.stores.interface import Head, LogRow, Snapshot
 from coordinator.stores.sqlite_file import APPLICATION_ID, locate, reaching
+from coordinator.stores.sqlite_rows import SqliteSnapshot, explain
+
+T = TypeVar("T")
 
 _LOG = f"SELECT {', '.join(LogRow._fields)} FROM events NOT INDEXED"
 
@@ -66,6 +70,23 @@ class Inspection:
     def end(self) -> None:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+    def read(self, work: Callable[[Snapshot], T]) -> T:
+        """Call `work` with one consistent snapshot, as a store does.
+
+        Raises:
+            Unavailable: what it asks for cannot be read.
+        """
+        try:
+            self.begin()
+        except sqlite3.Error as error:
+            raise explain(error) from error
+        snapshot = SqliteSnapshot(self._connection)
+        try:
+            return work(snapshot)
+        finally:
+            snapshot.end()
+            self.end()
 
     def head(self) -> Head:
         return Head._make(self._connection.execute(f"SELECT {', '.join(Head._fields)} FROM head").fetchone())
