@@ -8,9 +8,14 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 COMMANDS = {
+    "at": "The workspace as it was at a position or a time.",
     "audit": "Does the log hold? Every rule is read anew, every view folded anew.",
     "demo": "Real processes index a folder; a late worker is refused.",
+    "diff": "What changed between two moments.",
+    "explain": "One event: what it changed, and for a refusal what led to it.",
     "head": "Where the log ends, to be noted elsewhere for a later audit.",
+    "who": "Who holds a path, above it or below it, and until when.",
+    "why": "Why a job cannot be claimed, and what would change it.",
 }
 """Each is the function of its name in the module of its name, loaded only when it is called."""
 
