@@ -30,15 +30,16 @@ class Past(Reads):
     At a position, what the event there left; at a time, also the leases that had run out by then.
     """
 
-    def __init__(self, session: Session, moment: int | datetime) -> None:
+    def __init__(self, session: Session, moment: int | datetime, field: str = "position_or_time") -> None:
+        self._field = field
         self._session = session
         self._position: int | None = None
         self._now: int | None = None
         self._rows: MemoryStore | None = None
         if isinstance(moment, datetime):
-            self._now = from_datetime("position_or_time", moment)
+            self._now = from_datetime(field, moment)
         else:
-            self._position = limits.whole("position_or_time", moment, 0, 2**63 - 1)
+            self._position = limits.whole(field, moment, 0, 2**63 - 1)
 
     async def _see(self, look: Callable[[Seen], T]) -> T:
         self._session.check_here()
@@ -68,7 +69,7 @@ class Past(Reads):
     def _position_then(self, snapshot: Snapshot) -> int:
         moment = self._now or 0
         if moment > now(snapshot.head(), self._session.clock):
-            raise InvalidInput("position_or_time", "lies in the future")
+            raise InvalidInput(self._field, "lies in the future")
         return snapshot.position_at(moment)
 
     async def _replayed(self, until: int) -> Rows:
@@ -80,7 +81,7 @@ class Past(Reads):
         while position < until:
             further = await self._session.host.read(_page(rows, position, until))
             if further == position:
-                raise InvalidInput("position_or_time", f"the log ends at position {position}")
+                raise InvalidInput(self._field, f"the log ends at position {position}")
             position = further
         return rows
 
@@ -91,7 +92,7 @@ def _page(rows: Rows, after: int, until: int) -> Callable[[Snapshot], int]:
 
 async def changes_between(session: Session, before: int | datetime, after: int | datetime) -> list[RowChange]:
     """Every row that differs between two moments."""
-    first, second = Past(session, before), Past(session, after)
+    first, second = Past(session, before, "before"), Past(session, after, "after")
     old = await first._all_rows()  # pyright: ignore[reportPrivateUsage]
     new = await second._all_rows()  # pyright: ignore[reportPrivateUsage]
     return list(differences(old, new))

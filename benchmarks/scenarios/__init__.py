@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.scenario import Scenario
 from benchmarks.scenarios.auditing import AUDITING
 from benchmarks.scenarios.backlog import BACKLOG
+from benchmarks.scenarios.explaining import EXPLAINING
 from benchmarks.scenarios.growth import GROWTH
 from benchmarks.scenarios.journey import ALONE, JOURNEY
 from benchmarks.scenarios.long_topic import LONG_TOPIC
@@ -34,6 +35,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     OPERATIONS,
     REPLAYING,
     AUDITING,
+    EXPLAINING,
     PEERS,
     SLOW_DISK,
 )

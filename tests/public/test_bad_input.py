@@ -334,6 +334,26 @@ FIELDS: dict[str, tuple[Callable[..., Any], dict[str, dict[str, Any]]]] = {
             }
         },
     ),
+    "Coordinator.who": (
+        lambda h, **a: h.coordinator.who(**a),
+        {
+            "path": {
+                **{word: paths[0] for word, paths in PATHS.items() if isinstance(paths, list) and len(paths) == 1},
+                "int": 7,
+                "bytes": b"src",
+                "list": ["src"],
+            }
+        },
+    ),
+    "Coordinator.why": (lambda h, **a: h.coordinator.why(**a), {"job": NAME}),
+    "Coordinator.explain": (
+        lambda h, **a: h.coordinator.explain(**a),
+        {"position": {**WHOLE, "zero": 0, "negative": -1, "behind the end": 1_000_000}},
+    ),
+    "Coordinator.diff": (
+        lambda h, **a: h.coordinator.diff(**{"before": 1, "after": 1, **a}),
+        {name: {**WHOLE, "negative": -1, "naive": datetime(2026, 1, 1)} for name in ("before", "after")},  # noqa: DTZ001
+    ),
     "Coordinator.log": (
         lambda h, **a: h.coordinator.log(**a),
         {"after": {**WHOLE, "negative": -1}, "job": without(NAME)},

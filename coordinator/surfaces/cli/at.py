@@ -177,7 +177,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
             yield from (_of_job(job) for job in told["jobs"] if job["state"] == state)
     for kind, line in _KINDS.items():
         if counts[kind]:
-            yield f"{counts[kind]:,} {kind}"
+            yield f"{counts[kind]:,} {kind if counts[kind] > 1 else kind.removesuffix('s')}"
             yield from (f"  {line(row)}" for row in told[kind])
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from coordinator import Claim, Log, LogEntry
+from coordinator import Claim, Log, LogEntry, Why
 from tests.public.cancelling.row import Ask, Given, Row, claimed, handed_out, ready, told
 from tests.public.cancelling.stepping import Ended
 from tests.public.cancelling.world import World
@@ -24,6 +24,11 @@ def read(covers: str, ask: Ask, *, given: Given = claimed, meanwhile: Any = None
     return Row(covers=covers.split(), given=given, ask=ask, afterwards=afterwards, meanwhile=meanwhile)
 
 
+async def without_time(asked: Awaitable[Why]) -> object:
+    why = await asked
+    return why.state, why.reasons
+
+
 async def past(world: World) -> Any:
     await claimed(world)
     return world.coordinator.at((await world.another_command()).position)
@@ -37,6 +42,11 @@ async def past_time(world: World) -> Any:
 async def past_with_readers(world: World) -> Any:
     await handed_out(world)
     return world.coordinator.at((await world.another_command()).position)
+
+
+async def last_position(world: World) -> int:
+    await claimed(world)
+    return (await world.since())[-1].position
 
 
 async def claimed_by_receipt(world: World) -> Claim:
@@ -58,6 +68,12 @@ READS = {
     "job": read("Coordinator.job", lambda w, _: w.coordinator.job(w.id)),
     "jobs": read("Coordinator.jobs", lambda w, _: w.coordinator.jobs("claimed")),
     "reservations": read("Coordinator.reservations", lambda w, _: w.coordinator.reservations()),
+    "who": read("Coordinator.who", lambda w, _: w.coordinator.who(".")),
+    "why": read("Coordinator.why", lambda w, _: without_time(w.coordinator.why(w.id))),
+    "who in the past": read("Past.who", lambda w, past: past.who("."), given=past),
+    "why in the past": read("Past.why", lambda w, past: without_time(past.why(w.id)), given=past),
+    "explain": read("Coordinator.explain", lambda w, last: w.coordinator.explain(last), given=last_position),
+    "diff": read("Coordinator.diff", lambda w, last: w.coordinator.diff(0, last), given=last_position),
     "job in the past": read("Past.job", lambda w, past: past.job(w.id), given=past),
     "jobs in the past": read("Past.jobs", lambda w, past: past.jobs(), given=past),
     "jobs at a time": read("Past.jobs", lambda w, past: past.jobs(), given=past_time),
