@@ -233,6 +233,28 @@ def test_none_of_them_loads_an_event_loop(made: Made) -> None:
     assert not {"asyncio", "aiosqlite", "anyio", "rich", "coordinator.coordinator"} & set(asked.stderr.split())
 
 
+def test_a_lease_that_has_run_out_since_holds_nothing(made: Made, tmp_path: Path) -> None:
+    """As on a machine whose clock is two hours further: the holder's lease was one hour long."""
+    database = shutil.copy(made.database, tmp_path / "later.db")
+    later = "import time; now = time.time_ns; time.time_ns = lambda: now() + 7_200 * 10**9"
+
+    asked = coordinator("who", ".", "--database", database, before=later)
+
+    assert asked.stdout == "nobody holds ., anything above it or below it\n"
+
+
+def test_rows_of_newer_software_are_not_read(made: Made, tmp_path: Path) -> None:
+    database = Path(shutil.copy(made.database, tmp_path / "newer.db"))
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE head SET folds = folds + 1")
+        connection.commit()
+
+    asked = coordinator("why", "parser", "--database", database)
+
+    assert (asked.returncode, asked.stdout) == (1, "")
+    assert "newer than our" in asked.stderr
+
+
 # Damage
 
 

@@ -124,6 +124,17 @@ async def test_a_late_workers_refusal_goes_back_to_its_claim_the_lapse_and_the_c
     assert found.changes == ()
 
 
+async def test_what_came_later_is_no_cause(coordinator: Coordinator, ada: Agent, bob: Agent):
+    first = await claimed(ada)
+    found = await refused(coordinator, bob.claim(await coordinator.job("parser")))
+    await first.release()
+    await bob.claim(await coordinator.job("parser"))
+
+    again = await coordinator.explain(found.entry.position)
+
+    assert [cause.entry.position for cause in again.causes] == [first.fence]
+
+
 async def test_a_refusal_for_a_lapsed_lease_goes_back_to_the_claim_and_its_lapse(
     coordinator: Coordinator, ada: Agent, clock: ManualClock
 ):
