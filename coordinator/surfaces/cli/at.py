@@ -42,7 +42,7 @@ Example:
     show_default=True,
     help="So many jobs of each state, and so many of the rest, are listed; all are counted.",
 )
-@database_option
+@database_option()
 @json_option
 @click.pass_context
 def at(

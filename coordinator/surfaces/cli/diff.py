@@ -26,7 +26,7 @@ Example:
 @click.command(cls=Command, epilog=_EXAMPLE)
 @click.argument("before")
 @click.argument("after")
-@database_option
+@database_option()
 @json_option
 @click.pass_context
 def diff(context: click.Context, before: str, after: str, database: str, as_json: bool) -> None:

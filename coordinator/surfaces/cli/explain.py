@@ -30,7 +30,7 @@ Example:
 
 @click.command(cls=Command, epilog=_EXAMPLE)
 @click.argument("position", type=click.IntRange(1, 2**63 - 1))
-@database_option
+@database_option()
 @json_option
 def explain(position: int, database: str, as_json: bool) -> None:
     """Explain the event at POSITION: the others of its command, and the rows that it changed, before and after.

@@ -19,7 +19,7 @@ Example:
 
 @click.command(cls=Command, epilog=_EXAMPLE)
 @click.argument("path")
-@database_option
+@database_option()
 @json_option
 def who(path: str, database: str, as_json: bool) -> None:
     """Tell who holds PATH, a folder above it or something inside it: for which job, and until when.

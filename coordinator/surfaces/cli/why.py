@@ -19,7 +19,7 @@ Example:
 
 @click.command(cls=Command, epilog=_EXAMPLE)
 @click.argument("job")
-@database_option
+@database_option()
 @json_option
 def why(job: str, database: str, as_json: bool) -> None:
     """Tell why JOB cannot be claimed now: all reasons at once, down the chain, and what would change each.
