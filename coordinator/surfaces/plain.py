@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 _ORDINARY = re.compile(r"[ -~]*")
-_SEPARATORS = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def plain(text: object) -> str:
@@ -18,6 +18,6 @@ def plain(text: object) -> str:
 
 
 def _shown(character: str) -> str:
-    if unicodedata.category(character) not in _SEPARATORS:
+    if unicodedata.category(character) not in _NOT_SHOWN:
         return character
     return ascii(character)[1:-1]
