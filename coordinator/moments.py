@@ -8,6 +8,7 @@ import msgspec
 
 from coordinator.envelopes import envelope_of
 from coordinator.seen import Seen
+from coordinator.stores.inspection import Unreadable
 from coordinator.stores.interface import GENESIS, LogRow, ViewRow
 from coordinator.stores.memory import MemoryStore
 from projections.replay import KeyedRows, Rows, as_stored, fold, replay
@@ -42,12 +43,13 @@ class Moment:
         other.problems, other.problem_count = list(self.problems), self.problem_count
         return other
 
-    def fold(self, page: Iterable[LogRow | str]) -> None:
+    def fold(self, page: Iterable[LogRow | Unreadable]) -> None:
         """Go on with the next events; in place of one that cannot be read, why not."""
         for row in page:
-            if isinstance(row, str):
-                self.position += 1
-                self.problem(f"position {self.position} cannot be read: {row}")
+            if isinstance(row, Unreadable):
+                place = f"position {row.first}" if row.first == row.last else f"positions {row.first} to {row.last}"
+                self.problem(f"{place} cannot be read: {row.why}")
+                self.position = row.last
                 continue
             if row.position != self.position + 1:
                 self.problem(f"events are missing between positions {self.position} and {row.position}")
