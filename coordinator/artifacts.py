@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from contextlib import suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
 from shutil import rmtree
+from stat import S_ISREG
 from tempfile import mkdtemp
 from weakref import finalize
 
@@ -80,9 +82,11 @@ def record(folder: Path) -> tuple[Artifact, ...]:
     """All regular files below the folder.
 
     Raises:
-        InvalidInput: there are too many.
+        InvalidInput: there are too many, or the folder is none any more but leads elsewhere.
         OSError: one of them, or a folder, cannot be read.
     """
+    if folder.is_symlink():
+        raise InvalidInput("artifacts", "have a link in place of their folder", hint="write into the folder itself")
     found: list[Artifact] = []
     for place, folders, names in os.walk(folder, onerror=_unless_gone):
         folders.sort()
@@ -95,6 +99,19 @@ def record(folder: Path) -> tuple[Artifact, ...]:
             with suppress(FileNotFoundError):  # somebody still tidies up
                 found.append(_artifact(path, folder))
     return tuple(found)
+
+
+def only_files(path: str, flags: int) -> int:
+    """For `open`: nothing that could keep its reader waiting, as a pipe does until there is somebody who writes.
+
+    Raises:
+        OSError: it is no ordinary file, or cannot be read.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "It is not an ordinary file", path)
 
 
 def compare(artifacts: tuple[Artifact, ...], folder: Path) -> list[Finding]:
@@ -134,7 +151,7 @@ def _artifact(path: Path, folder: Path) -> Artifact:
             name.encode()
         except UnicodeEncodeError:
             raise InvalidInput("artifacts", f"{name!a} is no UTF-8", hint="give the file another name") from None
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=only_files) as file:
         digest = file_digest(file, "sha256").hexdigest()
         size = os.fstat(file.fileno()).st_size
     return Artifact(path=name, size=size, sha256=digest)

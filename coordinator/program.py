@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from coordinator.answers import AttemptQueued
+from coordinator.artifacts import only_files
 from coordinator.errors import CoordinatorError, InvalidInput
 from coordinator.kinds import SubprocessKind, Work
 from coordinator.limits import PAYLOAD_BYTES
@@ -165,7 +166,7 @@ class Program:
     def _from_file(self, exit_: Exit) -> object:
         path = self._work.artifacts / RESULT_FILE
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=only_files) as file:
                 data = file.read(PAYLOAD_BYTES + 1)
         except FileNotFoundError:
             cut = " (a line was too long, and lost its end)" if exit_.line_cut else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from coordinator import artifacts
-from coordinator.artifacts import Artifact, Artifacts, compare, record
+from coordinator.artifacts import Artifact, Artifacts, compare, only_files, record
 from coordinator.errors import InvalidInput, Unavailable
 
 ODD = [
@@ -146,6 +147,23 @@ def test_what_is_no_file_is_not_recorded_and_no_link_is_followed(folder: Path, t
     (folder / "empty").mkdir()
 
     assert record(folder) == ()
+
+
+def test_a_pipe_does_not_keep_its_reader_waiting(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    told: list[str] = []
+
+    def read() -> None:
+        try:
+            os.close(only_files(str(folder / "pipe"), os.O_RDONLY))
+        except OSError as error:
+            told.append(str(error.strerror))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(5)
+
+    assert told == ["It is not an ordinary file"]
 
 
 def test_more_files_than_can_be_recorded_are_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,12 @@ DONE = {"ordered": 40}
         ),
         pytest.param(FILE % "'[' * 100_000", "failed", "result.json is no JSON", id="a bottomless file"),
         pytest.param(FILE % "'x' * 300_000", "failed", "result.json is larger than", id="a file too large"),
+        pytest.param(
+            "import json, sys, os\nos.mkfifo(os.path.join(json.load(sys.stdin)['artifacts'], 'result.json'))",
+            "failed",
+            "not an ordinary file",
+            id="a pipe in place of the file",
+        ),
         pytest.param("", "failed", "without a result", id="nothing"),
         pytest.param("print('{\"result\": {')", "failed", "without a result", id="a line that is no JSON"),
         pytest.param("print('{\"result\": 5}')", "failed", "without a result", id="a line without an object"),

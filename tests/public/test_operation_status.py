@@ -210,6 +210,24 @@ async def test_a_file_that_cannot_be_read_is_a_finding(
     assert "cannot be read" in (await operation.status()).findings[0].note
 
 
+async def test_files_elsewhere_that_a_link_in_place_of_the_folder_leads_to_are_not_recorded(
+    ada: Agent, reorder: Reorder, tmp_path: Path
+):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "private.txt").write_text("not left by the attempt")
+
+    async def leads_away(arguments: Order, work: Work) -> Any:
+        work.artifacts.rmdir()
+        work.artifacts.symlink_to(tmp_path / "elsewhere")
+
+    reorder.working = leads_away
+
+    status = await ended(await applied(ada))
+
+    assert (status.state, status.artifacts) == ("failed", ())
+    assert "a link in place of their folder" in (status.reason or "")
+
+
 async def test_a_folder_that_an_earlier_workspace_left_is_not_taken_for_the_attempts_own(
     coordinator: Coordinator, ada: Agent, reorder: Reorder
 ):
