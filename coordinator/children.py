@@ -244,17 +244,21 @@ class Supervised:
                 quick. What it raises is logged.
 
         Raises:
+            TypeError, ValueError: an argument, or something in the environment, is no text, or there is no program.
             OSError: it could not be started; TimeoutError if the deadline had passed before.
             Unavailable: there is no supervisor, and none can be started.
             Closed: this was closed.
         """
-        request = {
+        given = os.environ if environment is None else environment
+        request = {  # all of it is looked at here: what the keeper cannot read would leave it waiting
             "argv": [os.fsdecode(argument) for argument in argv],
             "folder": os.path.abspath(os.fsdecode(folder) if folder is not None else os.getcwd()),
-            "environment": dict(environment if environment is not None else os.environ),
+            "environment": {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()},
             "deadline": deadline,
             "grace_us": round(grace_s * 1_000_000),
         }
+        if not request["argv"]:
+            raise ValueError("there is no program to start")
         if self._closed:
             raise _closed()
         task = asyncio.ensure_future(self._start(request, stdin, line))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from coordinator.answers import AttemptQueued
 from coordinator.artifacts import only_files
 from coordinator.errors import CoordinatorError, InvalidInput
 from coordinator.kinds import SubprocessKind, Work
-from coordinator.limits import PAYLOAD_BYTES
+from coordinator.limits import PAYLOAD_BYTES, listed
 from coordinator.payloads import encode
 from coordinator.progress import Progress
 
@@ -93,13 +93,14 @@ class Program:
             ProgramStopped: it has none, and was stopped.
             InvalidInput: what it told is no payload.
         """
-        argv = [os.fspath(part) for part in self._kind.command(self._arguments, self._work)]
+        command: Iterable[Any] = listed("command", self._kind.command(self._arguments, self._work))
+        argv: list[str] = [os.fspath(part) for part in command]
         environment = self._kind.environment(self._arguments, self._work)
         child = await supervised.start(
             argv,
             stdin=self._assignment(),
             folder=str(self._kind.folder(self._arguments, self._work) or Path.cwd()),
-            environment=dict(os.environ if environment is None else environment),
+            environment=environment,
             deadline=deadline(),
             grace_s=self._kind.grace_s,
             line=self._heard,

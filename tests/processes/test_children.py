@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,25 @@ async def test_what_cannot_be_started_is_an_error_with_its_number_and_leaves_not
 
     assert error.value.errno == number
     await supervised.close()
+    assert os.listdir("/dev/fd") == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "environment", "error"),
+    [
+        pytest.param([], {}, ValueError, id="no program"),
+        pytest.param(["/bin/true", 5], {}, TypeError, id="a number for an argument"),
+        pytest.param(["/bin/true"], {"WEEKS": 5}, TypeError, id="a number in the environment"),
+    ],
+)
+async def test_what_no_program_can_be_given_is_an_error_and_leaves_nothing(
+    argv: Any, environment: Any, error: type[Exception], supervised: Supervised
+):
+    before = os.listdir("/dev/fd")
+
+    with pytest.raises(error):
+        await supervised.start(argv, environment=environment, deadline=boot_in(60), grace_s=1, line=print)
+
     assert os.listdir("/dev/fd") == before
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +149,18 @@ async def test_a_program_that_cannot_be_started_is_a_failure(coordinator: Coordi
     status = await ended(await applied(coordinator.agent("ada"), ""))
 
     assert (status.state, "/nowhere/program" in (status.reason or "")) == ("failed", True)
+
+
+@pytest.mark.parametrize("command", ["python", [], ["python", 5], None], ids=repr)
+async def test_a_command_that_is_no_list_of_texts_is_a_failure_that_says_so(
+    command: Any, coordinator: Coordinator, kind: Runs
+):
+    kind.command = lambda arguments, work: command
+
+    status = await ended(await applied(coordinator.agent("ada"), ""))
+
+    assert status.state == "failed"
+    assert re.search("command|no program|not int", status.reason or "")
 
 
 async def test_progress_of_a_program_is_recorded(coordinator: Coordinator):
