@@ -26,7 +26,7 @@ from coordinator.commands import (
 )
 from coordinator.errors import Busy, CoordinatorError, OutcomeUnknown, Unavailable
 from coordinator.kinds import Kind, SubprocessKind, Work, folder_made, is_cancelled, validated
-from coordinator.limits import fitting_reason
+from coordinator.limits import fitting_reason, words_of
 from coordinator.payloads import encode
 from coordinator.program import Program, ProgramStopped
 from coordinator.progress import Progress
@@ -312,4 +312,4 @@ class Attempt:
 def _reason(error: Exception) -> str:
     if isinstance(error, CoordinatorError):
         return fitting_reason(str(error))
-    return fitting_reason(f"{type(error).__name__}: {error}")
+    return fitting_reason(words_of(error))

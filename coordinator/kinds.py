@@ -213,7 +213,7 @@ async def asked(answer: Callable[[], Awaitable[T]], limit_s: float) -> T:
                 raise
             raise KindFailed("raised CancelledError, and nobody had cancelled it") from error
         except Exception as error:
-            raise KindFailed(f"failed: {type(error).__name__}: {error}") from error
+            raise KindFailed(f"failed: {limits.words_of(error)}") from error
     raise KindFailed(f"took longer than {limit_s:g} s")
 
 

@@ -74,6 +74,15 @@ def fitting_reason(text: str) -> str:
     return text if text.strip() else "no reason given"
 
 
+def words_of(error: BaseException) -> str:
+    """What kind of exception it is and what it says, also of one that cannot say it."""
+    try:
+        said = str(error)
+    except Exception as another:
+        said = f"its text could not be had ({type(another).__name__})"
+    return f"{type(error).__name__}: {said}"
+
+
 def lease_us(field: str, seconds: object) -> int:
     """The length of a lease: seconds in, microseconds out."""
     if (type(seconds) is int or type(seconds) is float) and LEASE_MIN_S <= seconds <= LEASE_MAX_S:

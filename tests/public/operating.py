@@ -90,6 +90,11 @@ async def fails(arguments: Order, work: Work) -> Any:
     raise ConnectionError("the supplier does not answer")
 
 
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("there is no text")
+
+
 async def applied(agent: Agent, kind: str = "reorder", *, id: str | None = None) -> Operation:
     return await agent.apply(await agent.preview(kind, NORTH, operation_id=id))
 

@@ -32,6 +32,7 @@ from tests.public.operating import (
     Checked,
     Order,
     Reorder,
+    Speechless,
     applied,
     ended,
     events,
@@ -250,6 +251,10 @@ async def raises(arguments: Order, record: AttemptRecord) -> Any:
     raise ConnectionError("the supplier \ud800 does not answer" + "x" * 5_000)
 
 
+async def raises_without_words(arguments: Order, record: AttemptRecord) -> Any:
+    raise Speechless
+
+
 async def cancels_itself(arguments: Order, record: AttemptRecord) -> Any:
     raise asyncio.CancelledError
 
@@ -272,6 +277,7 @@ async def returns_odd_finding(arguments: Order, record: AttemptRecord) -> Any:
         (finding(True, "no order there"), True, "no order there"),
         (finding(False, "an order is there"), False, "an order is there"),
         (raises, False, "the check failed: ConnectionError: the supplier \ufffd does not answer"),
+        (raises_without_words, False, "the check failed: Speechless: its text could not be had (RuntimeError)"),
         (cancels_itself, False, "the check raised CancelledError"),
         (overruns, False, "the check took longer than 0.01 s"),
         (returns_text, False, "the check returned no Finding, but a str"),

@@ -24,7 +24,7 @@ from coordinator import (
     Unavailable,
 )
 from coordinator.testing import ManualClock, memory_coordinator
-from tests.public.operating import NORTH, Order, Reorder, applied, ended, events, lasting
+from tests.public.operating import NORTH, Order, Reorder, Speechless, applied, ended, events, lasting
 from tests.public.support import entries
 
 
@@ -89,6 +89,10 @@ async def raises(arguments: Order) -> Any:
     raise ConnectionError("the supplier does not answer")
 
 
+async def raises_without_words(arguments: Order) -> Any:
+    raise Speechless
+
+
 async def cancels_itself(arguments: Order) -> Any:
     raise asyncio.CancelledError
 
@@ -113,6 +117,7 @@ async def returns_too_much(arguments: Order) -> Any:
     ("previewing", "said"),
     [
         (raises, "ConnectionError: the supplier does not answer"),
+        (raises_without_words, "Speechless: its text could not be had"),
         (cancels_itself, "raised CancelledError"),
         (refuses, "Closed: something else"),
         (overruns, r"took longer than 0\.01 s"),

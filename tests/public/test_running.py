@@ -14,7 +14,7 @@ import pytest
 from coordinator import Agent, Coordinator, Work
 from coordinator.testing import ManualClock
 from tests.processes.support import run_program
-from tests.public.operating import NORTH, Order, Reorder, applied, ended, events, fails, lasting
+from tests.public.operating import NORTH, Order, Reorder, Speechless, applied, ended, events, fails, lasting
 from tests.public.support import PATIENCE_S, Records, entries, refusals, timers_are_done, turn_held
 
 
@@ -58,6 +58,10 @@ async def awaits_what_was_cancelled(arguments: Order, work: Work) -> Any:
     await other
 
 
+async def raises_without_words(arguments: Order, work: Work) -> Any:
+    raise Speechless
+
+
 async def raises_at_length(arguments: Order, work: Work) -> Any:
     raise ValueError("\ud800 odd" + "x" * 5_000)
 
@@ -72,6 +76,7 @@ async def raises_at_length(arguments: Order, work: Work) -> Any:
         (returns_too_much, "failed", "result: is 300,011 bytes"),
         (cancels_itself, "failed", "the work raised CancelledError, and nobody had cancelled it"),
         (awaits_what_was_cancelled, "failed", "the work raised CancelledError, and nobody had cancelled it"),
+        (raises_without_words, "failed", "Speechless: its text could not be had (RuntimeError)"),
         (raises_at_length, "failed", "ValueError: \ufffd odd"),
     ],
 )
