@@ -98,6 +98,7 @@ class Attempt:
         self._why: str | None = None
         self._program: Program | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._grace: asyncio.TimerHandle | None = None
         self._lease_until = sent_at + queued.lease_us  # by `boot()`
         self._renewal = Renewal(
             runner.writer,
@@ -127,7 +128,8 @@ class Attempt:
             self._scope.cancel()
         else:
             self._program.stop()
-        self._loop.call_later(self._kind.grace_s, self._renewal.stop)  # who does not end in time is not kept alive
+        # Who does not end in time is not kept alive.
+        self._grace = self._loop.call_later(self._kind.grace_s, self._renewal.stop)
 
     async def run(self) -> None:
         """From its start to the record of its end."""
@@ -146,6 +148,9 @@ class Attempt:
             if self._watching is not None:
                 self._watching.cancel()
             self._renewal.stop()
+            self._why = self._why or "it has ended"  # what comes too late to stop it sets no timer any more
+            if self._grace is not None:
+                self._grace.cancel()
 
     async def _run(self) -> None:
         digest, operation = self._queued.token.digest, self._queued.operation

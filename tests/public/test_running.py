@@ -400,6 +400,22 @@ async def test_work_that_ignores_its_cancellation_is_renewed_for_its_grace_and_n
     assert ("ada", "stop_operation", "lease_lapsed") in await refusals(coordinator)
 
 
+async def test_work_that_has_ended_leaves_no_timer_behind_for_the_rest_of_its_grace(
+    coordinator: Coordinator, ada: Agent, reorder: Reorder
+):
+    lasting(reorder)
+    operation = await applied(ada)
+    await reorder.until_begun()
+    attempt = next(iter(coordinator._open().operating.runner._running.values()))
+
+    await operation.cancel()
+    await left_running(coordinator)
+    attempt.stop("too late")
+
+    assert attempt._grace is not None
+    assert attempt._grace.cancelled()
+
+
 # Progress
 
 
