@@ -59,8 +59,11 @@ class Operation:
         def look(seen: Seen) -> tuple[None] | frozenset[str]:
             return streams if seen.own_operation(self.id, self._actor).state in LIVE else (None,)
 
-        await self._session.until(look)
-        return await self.status()
+        while True:
+            await self._session.until(look)
+            status = await self.status()
+            if status.state not in LIVE:  # another attempt may have begun between the two
+                return status
 
     async def cancel(
         self, reason: str | None = None, *, receipt: str | None = None, context: str | None = None

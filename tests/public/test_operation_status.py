@@ -26,6 +26,7 @@ from coordinator import (
     ReconcileFirst,
     Work,
 )
+from coordinator.seen import Seen
 from coordinator.testing import ManualClock
 from tests.public.operating import (
     NORTH,
@@ -119,6 +120,32 @@ async def test_who_waits_hears_of_an_interruption(
     clock.advance(61)
 
     assert (await waiting).state == "interrupted"
+
+
+async def test_who_waits_goes_on_waiting_if_another_attempt_begins_before_the_end_of_the_last_was_read(
+    coordinator: Coordinator, ada: Agent, reorder: Reorder, monkeypatch: pytest.MonkeyPatch
+):
+    reorder.working = fails
+    operation = await applied(ada, id="order-7")
+    await ended(operation)
+    approved = [await ada.preview("reorder", NORTH, operation_id="order-7")]
+    lasting(reorder)
+    session = coordinator._open()
+    until = session.until
+
+    async def overtaken(look: Callable[[Seen], Any]) -> Any:
+        if not approved:
+            reorder.go_on.set()
+        found = await until(look)
+        if approved:
+            await ada.apply(approved.pop())
+        return found
+
+    monkeypatch.setattr(session, "until", overtaken)
+
+    status = await ended(operation)
+
+    assert (status.state, status.attempt) == ("succeeded", 2)
 
 
 async def test_an_operation_of_a_kind_that_this_process_does_not_know_reads_from_the_log_and_nothing_is_lost(
