@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, Raw
 
 from coordinator import limits
+from coordinator.answers import OperationLeft
 from coordinator.commands import CancelOperation, ReconcileOperation
 from coordinator.errors import InvalidInput
 from coordinator.operations import OperationStatus
@@ -110,7 +111,7 @@ class Operation:
             raise InvalidInput("result", "belongs to what is done")
         raw = Raw(encode("result", result)) if finding == "done" else UNSET
         if attempt is None:
-            attempt = (await self._session.see(lambda seen: seen.own_operation(self.id, self._actor))).attempt
+            attempt = await self._attempt_meant(receipt)
         command = ReconcileOperation(
             operation=self.id,
             attempt=limits.whole("attempt", attempt, 1, limits.INTEGER_MAX),
@@ -120,3 +121,11 @@ class Operation:
         )
         await self._session.ask(self._actor, command, receipt, context)
         return await self.status()
+
+    async def _attempt_meant(self, receipt: str | None) -> int:
+        """The newest one; of a call that is repeated, that which was the newest when it was first made."""
+        if receipt is not None:
+            first = await self._session.recall(self._actor, limits.name("receipt", receipt))
+            if isinstance(first, OperationLeft) and first.operation == self.id:
+                return first.attempt
+        return (await self._session.see(lambda seen: seen.own_operation(self.id, self._actor))).attempt

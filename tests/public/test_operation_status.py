@@ -400,6 +400,22 @@ async def test_what_its_operator_found_undone_may_be_approved_again(
 
 
 @pytest.mark.both_stores
+async def test_a_reconciliation_that_is_repeated_is_about_the_attempt_that_it_was_first_about(
+    coordinator: Coordinator, ada: Agent, reorder: Reorder
+):
+    reorder.working = fails
+    operation = await applied(ada, id="order-7")
+    await ended(operation)
+    await operation.reconcile("not done", "the shop has no such order", receipt="looked")
+    await ended(await applied(ada, id="order-7"))
+
+    status = await operation.reconcile("not done", "the shop has no such order", receipt="looked")
+
+    assert (status.attempt, status.reconciled) == (2, None)
+    assert (await events(coordinator, "order-7")).count("reconciled") == 1
+
+
+@pytest.mark.both_stores
 async def test_what_its_operator_found_done_has_succeeded(coordinator: Coordinator, ada: Agent, checked: Checked):
     operation = await applied(ada, id="order-7")
     await ended(operation)
