@@ -98,6 +98,8 @@ if TYPE_CHECKING:
     from coordinator.refusals import TokenUnknown as TokenUnknown
     from coordinator.refusals import TooManyPaths as TooManyPaths
     from coordinator.refusals import VersionChanged as VersionChanged
+    from coordinator.timelines import TimelineLine as TimelineLine
+    from coordinator.timelines import timeline as timeline
     from coordinator.tokens import Token as Token
     from coordinator.working import Working as Working
 
@@ -133,6 +135,7 @@ _HOMES = {
     " DependencyCycle DependentsStarted JobClosed JobExists JobOpen JobUnknown LeaseLapsed NotClaimed"
     " NotDelivered NothingToReview PageUnacknowledged PathClash ReaderSuperseded ReceiptConflict Refused"
     " SelfReview TokenSuperseded TokenUnknown TooManyPaths VersionChanged",
+    "timelines": "TimelineLine timeline",
     "tokens": "Token",
     "working": "Working",
 }

@@ -9,14 +9,17 @@ from datetime import datetime
 import msgspec
 
 from coordinator import limits
-from coordinator.clock import to_datetime
+from coordinator.clock import to_datetime, to_us
 from coordinator.envelopes import reading
 from coordinator.errors import InvalidInput
 from coordinator.payloads import JsonValue, decode
+from coordinator.sentences import Narrator
 from coordinator.stores.interface import LogRow
+from events.codec import decode as decode_event
 from events.jobs import job_stream
 from events.messages import topic_stream
 from events.operations import operation_stream
+from events.union import AnyEvent
 
 _PAGE = 500
 
@@ -57,6 +60,16 @@ class LogEntry:
         """The event's own fields."""
         with reading():
             return decode(msgspec.Raw(self._body.encode()))
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people. It knows this entry alone; `timeline` also tells who held something before."""
+        return Narrator().tell(self.position, to_us(self.at), event_of(self), self.context)
+
+
+def event_of(entry: LogEntry) -> AnyEvent:
+    with reading():
+        return decode_event(entry._body)  # pyright: ignore[reportPrivateUsage]
 
 
 def entry_of(row: LogRow) -> LogEntry:

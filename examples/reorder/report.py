@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from coordinator.surfaces.demo.workspace import read_workspace
-from coordinator.surfaces.sentences import timeline
+from coordinator.timelines import timeline
 from events.operations import OperationProgressed, OperationRenewed, operation_stream
 from examples.reorder.stage import Stage
 from examples.reorder.stories import Story

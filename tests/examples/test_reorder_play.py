@@ -33,7 +33,7 @@ def test_every_operation_of_the_play_orders_once_whatever_befalls_it() -> None:
     assert "ok      The runner is killed at 3 random moments: 3 operations, 3 orders\n" in ended.stdout
     assert "ok      Orders in all: 11, of 11 operations\n" in ended.stdout
     assert "FAILED" not in ended.stdout
-    assert "apply_operation was refused: reconcile_first" in ended.stdout
+    assert "apply_operation was refused: reconcile first" in ended.stdout
     assert "attempt 1 was interrupted: nobody renewed it" in ended.stdout
 
 

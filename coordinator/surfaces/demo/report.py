@@ -11,7 +11,7 @@ from coordinator.surfaces.demo.checks import Check
 from coordinator.surfaces.demo.drive import Played
 from coordinator.surfaces.demo.plan import Plan, printable
 from coordinator.surfaces.demo.workspace import Workspace
-from coordinator.surfaces.sentences import Line, timeline
+from coordinator.timelines import TimelineLine, timeline
 from events.envelope import Envelope
 from events.jobs import JobAdded, JobRenewed
 from events.messages import MessagesAcknowledged, ReaderEvent
@@ -35,7 +35,7 @@ class Report:
     seconds: float
     commands_per_s: float
     checks: list[Check]
-    story: list[Line]
+    story: list[TimelineLine]
     left_out: list[str]
     unusable: list[str]
     database: str | None = None
@@ -102,7 +102,7 @@ def _paragraphs(report: Report) -> Iterator[str]:
         yield f"kept: {report.database}"
 
 
-def _table(lines: list[Line]) -> Iterator[str]:
+def _table(lines: list[TimelineLine]) -> Iterator[str]:
     rows = [
         (str(line.position), f"{line.at.astimezone():%H:%M:%S.%f}"[:-3], line.actor or "–", line.subject, line.sentence)
         for line in lines
