@@ -17,10 +17,10 @@ def topic_stream(topic: str) -> str:
 
 def reader_stream(topic: str, reader: str) -> str:
     """A "/" inside a name is written `%2F`, a "%" `%25`, so that no two readers share a stream."""
-    return f"reader/{_escaped(topic)}/{_escaped(reader)}"
+    return f"reader/{reader_name(topic)}/{reader_name(reader)}"
 
 
-def _escaped(name: str) -> str:
+def reader_name(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
 
 
