@@ -14,6 +14,7 @@ COMMANDS = {
     "diff": "What changed between two moments.",
     "explain": "One event: what it changed, and for a refusal what led to it.",
     "head": "Where the log ends, to be noted elsewhere for a later audit.",
+    "timeline": "What happened, a line an event or a lane a worker.",
     "who": "Who holds a path, above it or below it, and until when.",
     "why": "Why a job cannot be claimed, and what would change it.",
 }
@@ -22,6 +23,7 @@ COMMANDS = {
 _EXAMPLE = """\b
 Example:
   coordinator demo --keep       watch a late worker be refused, and keep what is left
+  coordinator timeline --database work.db --job parser
   coordinator audit --database work.db
 """
 
