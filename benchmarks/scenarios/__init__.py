@@ -14,6 +14,7 @@ from benchmarks.scenarios.operations import OPERATIONS
 from benchmarks.scenarios.peers import PEERS
 from benchmarks.scenarios.processes import PROCESSES
 from benchmarks.scenarios.reading import READING
+from benchmarks.scenarios.reading_the_log import READING_THE_LOG
 from benchmarks.scenarios.replaying import REPLAYING
 from benchmarks.scenarios.sending import SENDING
 from benchmarks.scenarios.slow_disk import SLOW_DISK
@@ -34,6 +35,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     WAKING,
     OPERATIONS,
     REPLAYING,
+    READING_THE_LOG,
     AUDITING,
     EXPLAINING,
     PEERS,
