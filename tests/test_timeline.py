@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from coordinator.stores.sqlite import SqliteStore
 from coordinator.surfaces.cli import command_line
+from coordinator.surfaces.cli.shared import print_json
 from tests.story import BEGIN, added, late_worker_in
 from tests.support import Workspace
 
@@ -411,3 +412,9 @@ def test_reading_the_log_loads_no_event_loop_and_no_engine_that_writes(database:
     loaded = set(ended.stderr.split())
     assert "coordinator.surfaces.cli.timeline" in loaded
     assert not loaded & {"asyncio", "aiosqlite", "anyio", "rich", "coordinator.coordinator", "coordinator.execute"}
+
+
+def test_the_json_of_no_command_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"problem": "\x9b2J\u202e"})
+
+    assert capsys.readouterr().out == '{"problem": "\\u009b2J\\u202e"}\n'

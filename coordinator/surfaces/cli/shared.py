@@ -12,6 +12,7 @@ import click
 
 from coordinator.errors import Busy, Closed, CoordinatorError, InvalidInput
 from coordinator.operation_refusals import ApprovalExpired, ApprovalMismatch, ApprovalUnknown, OperationUnknown
+from coordinator.printable import printable_json
 from coordinator.refusals import ClaimLost, JobUnknown, Refused
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,8 +66,8 @@ def tell(error: CoordinatorError, *, as_json: bool) -> None:
 
 
 def print_json(value: object) -> None:
-    """One object on a line of its own. What could touch a terminal is escaped, as JSON allows."""
-    click.echo(harmless(json.dumps(value, ensure_ascii=False)))
+    """One object on a line of its own."""
+    click.echo(printable_json(json.dumps(value, ensure_ascii=False)))
 
 
 def harmless(text: str) -> str:
