@@ -14,7 +14,9 @@ def main() -> None:
     if missing:
         print(
             f"the command line needs {' and '.join(missing)}; install them with the extra:\n"
-            '    pip install "async-coordinator[cli]"',
+            '    pip install "async-coordinator[cli]"\n'
+            "or, in a clone:\n"
+            '    pip install ".[cli]"',
             file=sys.stderr,
         )
         sys.exit(2)

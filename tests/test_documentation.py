@@ -1,4 +1,4 @@
-"""What README.md and docs/ show is run: programs as they stand, commands by their names.
+"""What README.md, docs/ and the example's README show is run: programs as they stand, commands by their names.
 
 A block that cannot be run here says why in the line above it: `<!-- not run: needs a second machine -->`.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples" / "reorder" / "README.md"]
 TIMEOUT_S = 60
 
 BLOCK = re.compile(
