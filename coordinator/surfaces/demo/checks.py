@@ -158,7 +158,8 @@ def handed_out_again(interrupted: Interrupted, log: Sequence[Envelope]) -> str:
     if not kept or kept[-1] != (2, sent[-1]) or any(session == 1 for session, _ in kept):
         raise NotSo(f"of {len(sent)} messages, those up to {kept[-1:]} were acknowledged")
     before = sum(1 for envelope, _ in _reviews(log) if _pid(envelope) == interrupted.pid)
-    return f"messages {read.first} to {read.last}, of which it had reviewed {before}, and all {len(sent)} acknowledged"
+    handed = f"messages {read.first} to {read.last}, of which it had reviewed {before}"
+    return f"{handed}; all {len(sent)} were acknowledged, the last of which says that no more submissions come"
 
 
 def reviewed_once(log: Sequence[Envelope]) -> str:
