@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from coordinator.clock import to_datetime
-from coordinator.surfaces.cli.moments import Moment, parse_moment
+from coordinator.surfaces.cli.moment import Moment, parse_moment
 
 ZONE = timezone(timedelta(hours=2))
 NOW = datetime(2026, 12, 1, 10, 42, 7, tzinfo=ZONE)

@@ -12,10 +12,10 @@ import click
 from coordinator import limits
 from coordinator.clock import to_datetime
 from coordinator.moments import Moment
+from coordinator.printable import printable
 from coordinator.stores.inspection import Inspection
-from coordinator.surfaces.cli.moment import find, fold, tell
+from coordinator.surfaces.cli.folding import find, fold, tell
 from coordinator.surfaces.cli.shared import FAILED, Command, NotFound, database_option, json_option, print_json
-from coordinator.surfaces.plain import plain
 from events.jobs import job_stream
 from events.operations import operation_stream
 from projections.jobs import JobRow, place
@@ -77,7 +77,7 @@ def at(
         print_json({**told, "problems": then.problems})
     else:
         for line in _lines(told):
-            click.echo(plain(line))
+            click.echo(printable(line))
     tell(then)
     if then.problems:
         context.exit(FAILED)

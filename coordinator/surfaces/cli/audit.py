@@ -9,7 +9,8 @@ import click
 
 from coordinator.auditing.audit import Anchor
 from coordinator.auditing.audit import audit as read
-from coordinator.surfaces.cli.shared import FAILED, Command, database_option, harmless, json_option, print_json
+from coordinator.printable import printable
+from coordinator.surfaces.cli.shared import FAILED, Command, database_option, json_option, print_json
 
 _BAR = 30
 
@@ -65,7 +66,7 @@ def audit(context: click.Context, database: str, anchor: Anchor | None, as_json:
             print_json({"rule": violation.rule, "position": violation.position, "problem": violation.problem})
         else:
             place = "" if violation.position is None else f" at {violation.position}"
-            click.echo(harmless(f"{violation.rule}{place}: {violation.problem}"))
+            click.echo(printable(f"{violation.rule}{place}: {violation.problem}"))
     if as_json:
         print_json({"ok": not found, "events": positions, "violations": found})
     else:

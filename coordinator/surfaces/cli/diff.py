@@ -9,12 +9,12 @@ import click
 from coordinator.clock import to_datetime
 from coordinator.differences import differences
 from coordinator.moments import Moment
+from coordinator.printable import printable
 from coordinator.stores.inspection import Inspection
 from coordinator.surfaces.cli.changes import is_told, line
+from coordinator.surfaces.cli.folding import find, fold, tell
 from coordinator.surfaces.cli.looking import builtins
-from coordinator.surfaces.cli.moment import find, fold, tell
 from coordinator.surfaces.cli.shared import FAILED, Command, database_option, json_option, print_json
-from coordinator.surfaces.plain import plain
 
 _EXAMPLE = """\b
 Example:
@@ -57,7 +57,7 @@ def diff(context: click.Context, before: str, after: str, database: str, as_json
     else:
         told = [change for change in changes if is_told(change)]
         for change in told:
-            click.echo(plain(line(change)))
+            click.echo(printable(line(change)))
         click.echo(f"{len(told):,} rows differ between positions {old.position:,} and {new.position:,}")
     tell(now)
     if now.problems:

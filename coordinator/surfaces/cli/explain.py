@@ -12,14 +12,12 @@ from coordinator.envelopes import reading
 from coordinator.explanation import Explanation
 from coordinator.explanation import explain as steps_of
 from coordinator.log import LogEntry
+from coordinator.printable import printable
 from coordinator.steps import drive
 from coordinator.stores.inspection import Inspection
 from coordinator.surfaces.cli.changes import line
 from coordinator.surfaces.cli.looking import builtins
 from coordinator.surfaces.cli.shared import Command, NotFound, database_option, json_option, print_json
-from coordinator.surfaces.plain import plain
-from coordinator.surfaces.sentences import sentence
-from events.codec import decode
 
 _EXAMPLE = """\b
 Example:
@@ -47,7 +45,7 @@ def explain(position: int, database: str, as_json: bool) -> None:
             print_json(_json(found))
             return
         for text in _lines(found):
-            click.echo(plain(text))
+            click.echo(printable(text))
 
 
 def _json(found: Explanation) -> dict[str, Any]:
@@ -96,11 +94,8 @@ def _lines(found: Explanation) -> Iterator[str]:
 
 
 def _line(entry: LogEntry) -> str:
-    worker = entry.body.get("worker")
-    event = decode(entry._body)  # pyright: ignore[reportPrivateUsage]
-    words = sentence(event, str(worker) if worker is not None else "its worker")
     at = f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
-    return f"{entry.position}  {at}  {entry.actor or '–'}  {entry.stream}  {words}"
+    return f"{entry.position}  {at}  {entry.actor or '–'}  {entry.stream}  {entry.sentence}"
 
 
 def _values(entry: LogEntry) -> Iterator[tuple[str, object]]:

@@ -12,7 +12,7 @@ import click
 
 from coordinator.errors import Busy, Closed, CoordinatorError, InvalidInput
 from coordinator.operation_refusals import ApprovalExpired, ApprovalMismatch, ApprovalUnknown, OperationUnknown
-from coordinator.printable import printable_json
+from coordinator.printable import printable, printable_json
 from coordinator.refusals import ClaimLost, JobUnknown, Refused
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -60,7 +60,7 @@ def status_of(error: CoordinatorError) -> int:
 
 def tell(error: CoordinatorError, *, as_json: bool) -> None:
     """People read it on standard error, programs on standard output."""
-    click.echo(f"coordinator: {harmless(str(error))}", err=True)
+    click.echo(f"coordinator: {printable(str(error))}", err=True)
     if as_json:
         print_json({"error": {"code": error.code, "message": error.args[0], "hint": error.hint}})
 
@@ -68,18 +68,6 @@ def tell(error: CoordinatorError, *, as_json: bool) -> None:
 def print_json(value: object) -> None:
     """One object on a line of its own."""
     click.echo(printable_json(json.dumps(value, ensure_ascii=False)))
-
-
-def harmless(text: str) -> str:
-    """A text in which no character can touch the terminal, or turn the direction of those around it."""
-    return text if text.isprintable() else "".join(map(_harmless, text))
-
-
-def _harmless(character: str) -> str:
-    if character.isprintable():
-        return character
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def database_option(*names: str) -> Callable[[F], F]:

@@ -16,7 +16,7 @@ import click
 from coordinator import limits
 from coordinator.sentences import Narrator
 from coordinator.stores.selection import SelectedRows, Selection, Unreadable
-from coordinator.surfaces.cli.moments import Moment, moment
+from coordinator.surfaces.cli.moment import Moment, moment
 from coordinator.surfaces.cli.shared import FAILED, Command, NotFound, database_option, json_option
 from coordinator.surfaces.colours import Colours, When, colours_for
 from coordinator.surfaces.lines import Lines, in_json
@@ -63,7 +63,7 @@ def _selection_options(command: F) -> F:
 
 
 @click.command(cls=Command, epilog=_EXAMPLE)
-@database_option
+@database_option()
 @_selection_options
 @click.option("--limit", type=click.IntRange(1), help="The first so many.")
 @click.option("--last", type=click.IntRange(0), help="The last so many.")

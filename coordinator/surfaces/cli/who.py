@@ -6,9 +6,9 @@ import click
 
 from coordinator.holders import holders
 from coordinator.paths import normalise_one
+from coordinator.printable import printable
 from coordinator.surfaces.cli.looking import builtins, look
 from coordinator.surfaces.cli.shared import Command, database_option, json_option, print_json
-from coordinator.surfaces.plain import plain
 
 _EXAMPLE = """\b
 Example:
@@ -32,11 +32,11 @@ def who(path: str, database: str, as_json: bool) -> None:
         print_json({"path": wanted, "holders": builtins(found)})
         return
     if not found:
-        click.echo(plain(f"nobody holds {wanted}, anything above it or below it"))
+        click.echo(printable(f"nobody holds {wanted}, anything above it or below it"))
     for holder in found:
         where = "" if holder.place == "itself" else f", {holder.place} it,"
         until = f"{holder.until.astimezone():%Y-%m-%d %H:%M:%S}"
         click.echo(
-            plain(f"{holder.path}{where} is held by {holder.worker} for job {holder.job}")
-            + plain(f", attempt {holder.attempt}, until {until}")
+            printable(f"{holder.path}{where} is held by {holder.worker} for job {holder.job}")
+            + printable(f", attempt {holder.attempt}, until {until}")
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from coordinator import limits
+from coordinator.printable import printable
 from coordinator.surfaces.cli.looking import builtins, look
 from coordinator.surfaces.cli.shared import Command, database_option, json_option, print_json
-from coordinator.surfaces.plain import plain
 from coordinator.why import why as reasons_of
 
 _EXAMPLE = """\b
@@ -34,4 +34,4 @@ def why(job: str, database: str, as_json: bool) -> None:
         print_json(builtins(found))
     else:
         for line in found.lines():
-            click.echo(plain(line))
+            click.echo(printable(line))
