@@ -307,7 +307,9 @@ def test_a_page_that_was_not_handed_out_again_is_found(
         read=HasRead(first=1, last=number(delivered, "last")),
         restarted_as=pid(reopened),
     )
-    assert handed_out_again(interrupted, log).endswith("all 13 acknowledged")
+    assert handed_out_again(interrupted, log).endswith(
+        "all 13 were acknowledged, the last of which says that no more submissions come"
+    )
 
     with pytest.raises(NotSo, match=problem):
         handed_out_again(interrupted, [envelope for envelope in log if not without(envelope.event)])
