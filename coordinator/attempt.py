@@ -37,7 +37,7 @@ from coordinator.request import Outcome, Request
 from coordinator.seen import Seen
 from coordinator.timers import Timers
 from coordinator.writer import Writer
-from events.operations import operation_stream
+from events.streams import in_words, operation_stream
 from projections.operations import LIVE
 
 log = logging.getLogger("coordinator")
@@ -240,7 +240,7 @@ class Attempt:
                 return True
             retry = isinstance(error, Busy | Unavailable | OutcomeUnknown)
             if not retry or self._runner.clock.boot() >= self._lease_until:
-                log.warning("%s, attempt %d: %s", self._subject, self._queued.attempt, error)
+                log.warning("%s, attempt %d: %s", in_words(self._subject), self._queued.attempt, error)
                 return False
             request.fresh = False
             await asyncio.sleep(_PAUSE_S)
@@ -255,7 +255,7 @@ class Attempt:
         try:
             self._runner.writer.post(self._request(command))
         except CoordinatorError:
-            log.warning("%s: its stop was not recorded, and it will read as interrupted", self._subject)
+            log.warning("%s: its stop was not recorded, and it will read as interrupted", in_words(self._subject))
 
     def _request(self, command: AnyCommand) -> Request:
         receipt = generate(self._runner.clock.wall())

@@ -20,7 +20,7 @@ from events.jobs import (
     JobSubmitted,
     job_stream,
 )
-from events.messages import MessagesAcknowledged, MessagesDelivered, ReaderOpened, reader_stream
+from events.messages import MessagesAcknowledged, MessagesDelivered, ReaderOpened
 from events.operations import (
     OperationFailed,
     OperationLapsed,
@@ -31,6 +31,7 @@ from events.operations import (
     OperationSucceeded,
     operation_stream,
 )
+from events.streams import reader_stream
 from events.union import AnyEvent
 
 NAMED = 20

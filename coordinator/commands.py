@@ -10,8 +10,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from events.jobs import Review
-from events.messages import reader_stream, topic_stream
-from events.operations import Artifact, Reconciled, operation_stream
+from events.operations import Artifact, Reconciled
+from events.streams import job_stream, operation_stream, reader_stream, topic_stream
 from projections.readers import reader_key
 
 
@@ -32,7 +32,7 @@ class JobCommand(Command, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        return "job/" + self.job
+        return job_stream(self.job)
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:

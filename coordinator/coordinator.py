@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from coordinator import limits
 from coordinator.agent import Agent
@@ -36,8 +36,9 @@ from coordinator.session import Session
 from coordinator.steps import drive_async
 from coordinator.stores.interface import LogRow
 from coordinator.timers import Timers
-from coordinator.waiting import EVERYTHING, Waiting
+from coordinator.waiting import Waiting
 from coordinator.writer import Writer
+from events.streams import EVERYTHING
 from projections.jobs import SETTLED
 
 T = TypeVar("T")
@@ -214,8 +215,8 @@ class Coordinator(Reads):
             JobUnknown: there is none of this id.
         """
         job = limits.name("job", job)
-        named: list[JobState] = [limits.choice("states", state, STATES) for state in states]
-        wanted = frozenset(named) or SETTLED
+        example = 'wait_for_job(id, "accepted", "failed")'
+        wanted = frozenset(limits.choices("states", states, STATES, example=example)) or SETTLED
 
         def look(seen: Seen) -> tuple[Job] | frozenset[str]:
             found = seen.job(job)
@@ -284,12 +285,16 @@ async def _undo(opening: asyncio.Task[None], session: Session) -> None:
 
 
 def _text(path_or_url: object, field: str = "path_or_url") -> str:
-    try:
-        path = os.fspath(path_or_url)  # type: ignore[call-overload]
-    except TypeError:
-        raise InvalidInput(field, "must be a path") from None
-    if not isinstance(path, str) or not path or "\0" in path:
-        raise InvalidInput(field, "must be a path, as text")
+    if not isinstance(path_or_url, (str, os.PathLike)):
+        hint = "os.fsdecode makes text of it" if isinstance(path_or_url, bytes) else ""
+        raise InvalidInput(field, f"must be a path, not {limits.kind(path_or_url)}", hint=hint)
+    path = os.fspath(cast("str | os.PathLike[str]", path_or_url))
+    if not isinstance(path, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(field, f"must be a path of text, not of {limits.kind(cast('object', path))}")
+    if not path:
+        raise InvalidInput(field, "is empty")
+    if "\0" in path:
+        raise InvalidInput(field, "holds a NUL")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

@@ -13,7 +13,8 @@ from coordinator.stores.interface import LogRow, Snapshot
 from coordinator.views import Views
 from events.codec import TAGS, decode, decode_message
 from events.envelope import Envelope
-from events.messages import MessageSent, topic_stream
+from events.messages import MessageSent
+from events.streams import topic_stream
 from events.union import AnyEvent
 from projections.marks import STEP, mark_key
 

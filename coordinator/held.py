@@ -10,6 +10,7 @@ from coordinator.refusals import ClaimLost, LeaseLapsed
 from coordinator.renewals import Renewal
 from coordinator.request import Outcome, Request
 from coordinator.session import Session
+from events.streams import job_stream
 
 
 class Held:
@@ -90,7 +91,7 @@ class Held:
         return self.session.request(self.actor, RenewClaim(job=self.job, token_digest=self.token_digest))
 
     def _lapsed(self) -> LeaseLapsed:
-        return LeaseLapsed("job/" + self.job, attempt=self.granted.attempt, lease_until=self.lease_until)
+        return LeaseLapsed(job_stream(self.job), attempt=self.granted.attempt, lease_until=self.lease_until)
 
 
 def _nothing() -> None:

@@ -282,8 +282,9 @@ def host_for(path_or_url: str) -> Host:
     if scheme and scheme != "sqlite":
         raise _unfit(f"no store is known for {scheme}:", f"a file of this name is ./{path_or_url}")
     path = _path_of(path_or_url) if scheme else path_or_url
-    if os.path.basename(path) == ":memory:":
-        raise _unfit("names a file, although it looks like SQLite's memory", "memory: is a workspace in memory")
+    if path == ":memory:" or (scheme and os.path.basename(path) == ":memory:"):
+        hint = "write memory: for a workspace in memory, ./:memory: for the file"
+        raise _unfit(f'"{path_or_url}" would be a file of that name', hint)
     return SqliteHost(path)
 
 

@@ -115,7 +115,7 @@ def whole(field: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
-def choice(field: str, value: object, allowed: Collection[T]) -> T:
+def choice(field: str, value: object, allowed: Collection[T], *, hint: str = "") -> T:
     """One of the words in `allowed`; what comes back is the member of `allowed`."""
     if isinstance(value, str):
         for candidate in allowed:
@@ -123,7 +123,16 @@ def choice(field: str, value: object, allowed: Collection[T]) -> T:
                 return candidate
     words = ", ".join(repr(str(candidate)) for candidate in allowed)
     given = _brief(value) if isinstance(value, str) else kind(value)
-    raise InvalidInput(field, f"must be one of {words}, not {given}")
+    raise InvalidInput(field, f"must be one of {words}, not {given}", hint=hint)
+
+
+def choices(field: str, values: Iterable[object], allowed: Collection[T], *, example: str) -> list[T]:
+    """Words in `allowed` that were passed one by one, as the example shows; a list of them is a common slip."""
+    hint = f"name them one by one: {example}"
+    return [
+        choice(field, value, allowed, hint=hint if isinstance(value, (list, tuple, set, frozenset)) else "")
+        for value in values
+    ]
 
 
 def names(field: str, values: object, *, most: int = DEPENDENCIES_MAX) -> tuple[str, ...]:

@@ -16,9 +16,7 @@ from coordinator.payloads import JsonValue, decode
 from coordinator.sentences import Narrator
 from coordinator.stores.interface import LogRow
 from events.codec import decode as decode_event
-from events.jobs import job_stream
-from events.messages import topic_stream
-from events.operations import operation_stream
+from events.streams import job_stream, operation_stream, topic_stream
 from events.union import AnyEvent
 
 _PAGE = 500

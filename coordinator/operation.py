@@ -12,7 +12,8 @@ from coordinator.operations import OperationStatus
 from coordinator.payloads import Payload, encode
 from coordinator.seen import Seen
 from coordinator.session import Session
-from events.operations import Reconciled, operation_stream
+from events.operations import Reconciled
+from events.streams import operation_stream
 from projections.operations import LIVE
 
 _FINDINGS: tuple[Reconciled, ...] = ("done", "not done")

@@ -16,7 +16,7 @@ from coordinator.pages import Pages
 from coordinator.refusals import PageUnacknowledged
 from coordinator.seen import Seen
 from coordinator.session import Session
-from events.messages import reader_stream, topic_stream
+from events.streams import reader_stream, topic_stream
 
 _LIMIT = 100
 
@@ -185,9 +185,14 @@ class Reader:
     def _number(self, page: Sequence[Message] | int) -> int:
         if isinstance(page, int):
             return limits.whole("page", page, 0, limits.INTEGER_MAX)
-        listed = isinstance(page, Sequence) and not isinstance(page, str | bytes)  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not listed or not all(isinstance(message, Message) for message in page):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput("page", "must be a page as `read` gave it, or a number")
+        if not isinstance(page, Sequence) or isinstance(page, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            hint = "pass message.number, or page[:n]" if isinstance(page, Message) else ""
+            raise InvalidInput(
+                "page", f"must be a page as `read` gave it, or a number, not {limits.kind(page)}", hint=hint
+            )
+        for index, message in enumerate(page):
+            if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidInput(f"page[{index}]", f"must be a Message, not {limits.kind(message)}")
         if any(message.topic != self._topic for message in page):
             raise InvalidInput("page", f"is of another topic than {self._topic!r}")
         return max((message.number for message in page), default=0)

@@ -63,7 +63,7 @@ class Reads:
 
     async def jobs(self, *states: JobState, limit: int = _LIMIT) -> list[Job]:
         """Jobs of the states named, or of all, at most `limit` of each; within a state in the order of claiming."""
-        wanted: list[JobState] = [limits.choice("states", state, STATES) for state in states or STATES]
+        wanted = limits.choices("states", states or STATES, STATES, example='jobs("accepted", "failed")')
         limit = limits.whole("limit", limit, 1, 1_000_000)
         return await self._see(lambda seen: [job for state in wanted for job in seen.jobs(state, limit)])
 

@@ -10,6 +10,7 @@ import msgspec
 from coordinator import limits
 from coordinator.errors import InvalidInput
 from coordinator.randomness import unique_hex
+from events.streams import escaped
 
 _HASHED: Final = "%sha256-"  # no joined receipt can hold it: there, "%" is followed by "25" or "2F" only
 _sorted_json: Final = msgspec.json.Encoder(order="sorted").encode
@@ -29,7 +30,7 @@ def receipt_for(*parts: str) -> str:
     if not parts:
         raise InvalidInput("parts", "is empty", hint='pass the ids that make it yours: receipt_for(run, job, "claim")')
     checked = [limits.name(f"parts[{index}]", part) for index, part in enumerate(parts)]
-    joined = "/".join([part.replace("%", "%25").replace("/", "%2F") for part in checked])
+    joined = "/".join(map(escaped, checked))
     data = joined.encode()
     if len(data) <= limits.NAME_BYTES:
         return joined

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from coordinator.clock import to_datetime, to_us
 from coordinator.errors import CoordinatorError
+from events.streams import in_words
 
 CLASHES_NAMED = 20
 
@@ -80,7 +81,7 @@ class AlreadyClaimed(Refused):
     """Somebody holds the job."""
 
     code = "already_claimed"
-    hint = "wait for it, or claim another"
+    hint = "wait for it, or claim another; revoke the claim if its worker is known to be gone"
 
     def __init__(self, job: str, *, holder: str, until: int) -> None:
         message = f"job {job!r} is held by {holder!r} until {_clock(until)}"
@@ -124,6 +125,7 @@ class DependencyCycle(Refused):
     """The job would wait for itself."""
 
     code = "dependency_cycle"
+    hint = "leave one of these dependencies out"
 
     def __init__(self, job: str, through: Sequence[str]) -> None:
         way = " → ".join([*through, job])
@@ -210,6 +212,7 @@ class NothingToReview(Refused):
     """Only a submitted job can be accepted or rejected."""
 
     code = "not_submitted"
+    hint = "read the job again; perhaps somebody else has reviewed it"
 
     def __init__(self, job: str, state: str) -> None:
         super().__init__(f"job {job!r} is not submitted, it is {state}", job=job, state=state)
@@ -254,7 +257,7 @@ class TokenUnknown(Refused):
     hint = "use the token of your own claim, under the actor name that claimed"
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"{subject}: this token belongs to no claim of this actor", subject=subject)
+        super().__init__(f"{in_words(subject)}: this token belongs to no claim of this actor", subject=subject)
 
 
 class ClaimLost(Refused):
@@ -270,7 +273,7 @@ class TokenSuperseded(ClaimLost):
     hint = "stop working on it; claim again if you still want the job"
 
     def __init__(self, subject: str, *, attempt: int, current: int, holder: str) -> None:
-        message = f"{subject}: this is attempt {attempt}'s token; attempt {current} is {holder}'s"
+        message = f"{in_words(subject)}: this is attempt {attempt}'s token; attempt {current} is {holder}'s"
         super().__init__(message, subject=subject, attempt=attempt, current=current, holder=holder)
         self.attempt = attempt
         self.current = current
@@ -284,7 +287,7 @@ class ReaderSuperseded(Refused):
     hint = "stop reading: the newer session is handed what this one has not acknowledged"
 
     def __init__(self, subject: str, *, attempt: int, current: int, holder: str) -> None:
-        message = f"{subject}: this is session {attempt}; session {current} is {holder}'s"
+        message = f"{in_words(subject)}: this is session {attempt}; session {current} is {holder}'s"
         super().__init__(message, subject=subject, session=attempt, current=current, holder=holder)
         self.session = attempt
         self.current = current
@@ -295,7 +298,7 @@ class NotDelivered(Refused):
     """A message that was not handed out to the reader can neither be acknowledged nor skipped."""
 
     code = "not_delivered"
-    hint = "acknowledge pages as they were handed out"
+    hint = "read it first; acknowledge pages as they were handed out"
 
     def __init__(self, topic: str, reader: str, *, number: int, delivered: int) -> None:
         message = f"reader {reader!r} of {topic!r} was handed messages up to {delivered}, not {number}"
@@ -323,7 +326,7 @@ class LeaseLapsed(ClaimLost):
     hint = "claim again if you still want the job"
 
     def __init__(self, subject: str, *, attempt: int, lease_until: int) -> None:
-        message = f"{subject}: the lease of attempt {attempt} ran out at {_clock(lease_until)}"
+        message = f"{in_words(subject)}: the lease of attempt {attempt} ran out at {_clock(lease_until)}"
         super().__init__(message, subject=subject, attempt=attempt, lease_until=lease_until)
         self.attempt = attempt
         self.lease_until: datetime = to_datetime(lease_until)
@@ -333,9 +336,10 @@ class ClaimEnded(ClaimLost):
     """The claim was submitted, failed, released, revoked or cancelled."""
 
     code = "claim_ended"
+    hint = "stop working on it; if you did not end it yourself, read the job's reason"
 
     def __init__(self, subject: str, *, attempt: int, how: str) -> None:
-        super().__init__(f"{subject}: attempt {attempt} was {how}", subject=subject, attempt=attempt, how=how)
+        super().__init__(f"{in_words(subject)}: attempt {attempt} was {how}", subject=subject, attempt=attempt, how=how)
         self.attempt = attempt
         self.how = how
 

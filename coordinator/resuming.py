@@ -11,11 +11,12 @@ from coordinator.refusals import TokenUnknown
 from coordinator.seen import Seen
 from coordinator.tokens import Token
 from events.jobs import JobClaimed
+from events.streams import job_stream, name_in
 
 
 def as_it_stands(seen: Seen, claim: ClaimGranted) -> ClaimGranted:
     """The claim with the lease and the paths that it has now, if it still holds."""
-    lease = seen.views.leases.get("job/" + claim.job.id)
+    lease = seen.views.leases.get(job_stream(claim.job.id))
     if lease is None or lease.attempt != claim.attempt or lease.ended is not None:
         return claim
     return replace(claim, lease_us=lease.lease_us, lease_until=lease.lease_until, paths=lease.paths)
@@ -25,7 +26,7 @@ def claim_of(seen: Seen, token: Token, actor: str) -> ClaimGranted:
     """The live claim of a token, as it stands now."""
     lease = hold(_subject(seen, token, actor), token.digest, seen.views, Moment(actor, seen.now or 0))
     return ClaimGranted(
-        job=seen.job(lease.subject.removeprefix("job/")),
+        job=seen.job(name_in(lease.subject)),
         attempt=lease.attempt,
         fence=lease.fence,
         lease_us=lease.lease_us,

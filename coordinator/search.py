@@ -18,6 +18,7 @@ from coordinator.rebuild import check_head
 from coordinator.stores.interface import Head, LogRow, Snapshot
 from events.codec import TAGS
 from events.jobs import JobNoted
+from events.streams import name_in
 from projections.jobs import JOBS, place
 from projections.path_keys import path_key
 from projections.reservations import RESERVATIONS
@@ -110,7 +111,7 @@ class Search:
     def _catch_up(self, snapshot: Snapshot) -> bool:
         """Read a page of what was appended since; whether that was all."""
         page = snapshot.events(after=self._position, limit=_PAGE)
-        changed = {row.stream.removeprefix("job/") for row in page if row.type in _READINESS}
+        changed = {name_in(row.stream) for row in page if row.type in _READINESS}
         bodies = snapshot.rows([("jobs", job) for job in changed])
         for row in page:
             if row.type in _PATHS:

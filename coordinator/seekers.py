@@ -17,13 +17,14 @@ from coordinator.decisions.claims import LookDeeper
 from coordinator.errors import Busy
 from coordinator.search import Found
 from coordinator.waiting import Look, Waiting
+from events.streams import JOBS
 
 T = TypeVar("T")
 
 _MOST = 64
 """So many jobs are looked for at once. Where there are more, the claims on these lead to the next search."""
 
-_JOBS = frozenset({"job/"})
+_JOBS = frozenset({JOBS})
 
 _PAUSE_S = 0.05
 """Before a seeker asks again that did not get the turn."""

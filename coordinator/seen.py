@@ -15,8 +15,7 @@ from coordinator.refusals import JobUnknown
 from coordinator.stores.interface import LogRow, Snapshot
 from coordinator.views import Views
 from events.envelope import Envelope
-from events.messages import reader_stream
-from events.operations import operation_stream
+from events.streams import is_kind, job_stream, operation_stream, reader_stream
 from events.union import AnyEvent
 from projections.jobs import SETTLED, JobRow, State
 from projections.leases import falls_due
@@ -80,7 +79,7 @@ class Seen:
     def reservations(self, path: str | None) -> Iterator[tuple[ReservationRow, int]]:
         """The reservations, or those in the way of `path`, each with the end of its lease in µs."""
         for row in self._reserved(path):
-            lease = self.views.leases.get("job/" + row.job)
+            lease = self.views.leases.get(job_stream(row.job))
             yield row, 0 if lease is None else lease.lease_until
 
     def last_message(self, topic: str) -> int:
@@ -140,7 +139,7 @@ class Seen:
         if job.state in SETTLED or states <= {"blocked"}:
             return None
         if job.state != "blocked":
-            return frozenset({"job/" + job.id})
+            return frozenset({job_stream(job.id)})
         open_ends, looked_at = list(job.depends_on), set(job.depends_on)
         while open_ends:
             row = self.views.jobs.get(open_ends.pop())
@@ -150,7 +149,7 @@ class Seen:
                 more = [name for name in row.depends_on if name not in looked_at]
                 looked_at.update(more)
                 open_ends += more
-        return frozenset("job/" + name for name in (job.id, *looked_at))
+        return frozenset(map(job_stream, (job.id, *looked_at)))
 
     def due_in(self, streams: frozenset[str]) -> int | None:
         """µs until the next lapse on one of the streams is to be recorded, or None.
@@ -159,7 +158,7 @@ class Seen:
         """
         if self.now is None:
             return None
-        whole_kinds = any(stream.find("/") == len(stream) - 1 for stream in streams)
+        whole_kinds = any(map(is_kind, streams))
         if self._lapsed and (whole_kinds or self._lapsed & streams):
             return 0
         if whole_kinds:
@@ -179,7 +178,7 @@ class Seen:
         return [row for row in rows if self._until is None or row.position <= self._until]
 
     def _job(self, row: JobRow) -> Job:
-        lease = self.views.leases.get("job/" + row.id) if row.state == "claimed" else None
+        lease = self.views.leases.get(job_stream(row.id)) if row.state == "claimed" else None
         return job_of(row, lease, self.event_at)
 
     def _reserved(self, path: str | None) -> Iterator[ReservationRow]:

@@ -19,13 +19,11 @@ from coordinator.poller import Poller
 from coordinator.request import Added
 from coordinator.stores.interface import Store
 from coordinator.timers import Timer, Timers
+from events.streams import EVERYTHING, keys
 
 log = logging.getLogger("coordinator")
 
 T = TypeVar("T")
-
-EVERYTHING = frozenset({""})
-"""All streams. A whole kind of them is named by how they begin, such as `job/`."""
 
 _PAUSE_S = 0.05
 """Before due leases are tried again for which the turn did not come."""
@@ -150,7 +148,7 @@ class Waiting:
         """Have those look again who wait for these streams, or all. On the loop."""
         if not self._woken:
             return
-        for key in self._woken if streams is None else _keys(streams):
+        for key in self._woken if streams is None else keys(streams):
             for woken in self._woken.get(key, ()):
                 woken.set()
 
@@ -201,8 +199,3 @@ class Waiting:
             self._loop.call_soon_threadsafe(function)
         except RuntimeError:
             log.debug("nobody to wake: the loop is closed")
-
-
-def _keys(streams: Iterable[str]) -> set[str]:
-    """The streams, their kinds, and what stands for all; nothing if there are none."""
-    return {key for stream in streams for key in ("", stream[: stream.find("/") + 1], stream)}

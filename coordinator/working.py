@@ -18,6 +18,7 @@ from coordinator.refusals import ClaimEnded, ClaimLost
 from coordinator.renewals import Renewal
 from coordinator.request import Outcome
 from coordinator.timers import Timer
+from events.streams import job_stream
 
 log = logging.getLogger("coordinator")
 
@@ -44,7 +45,7 @@ class Working:
         session.check_here()
         if self._held.ended:
             attempt = self._held.granted.attempt
-            raise ClaimEnded(f"job/{self._held.job}", attempt=attempt, how="submitted, failed or released")
+            raise ClaimEnded(job_stream(self._held.job), attempt=attempt, how="submitted, failed or released")
         self._scope.__enter__()
         self._held.when_ended = self._stop_timers
         self._renewal = self._held.keep_renewing(self._stop)
@@ -108,7 +109,7 @@ class Working:
 
     def _is_about_ours(self, lost: ClaimLost) -> bool:
         """Whether it is this claim that was lost, and not another one that the block works on as well."""
-        ours = (f"job/{self._held.job}", self._held.granted.attempt)
+        ours = (job_stream(self._held.job), self._held.granted.attempt)
         return (lost.values.get("subject"), lost.values.get("attempt")) == ours
 
     def _cancelled(self) -> None:

@@ -12,13 +12,10 @@ from typing import Literal
 from msgspec import UNSET, Raw, UnsetType
 
 from events.base import Event
+from events.streams import job_stream
 
 State = Literal["blocked", "ready", "claimed", "submitted", "accepted", "failed", "cancelled"]
 Review = Literal["other", "anyone", "none"]
-
-
-def job_stream(job: str) -> str:
-    return "job/" + job
 
 
 class JobEvent(Event, frozen=True, kw_only=True):

@@ -9,19 +9,7 @@ from __future__ import annotations
 from msgspec import Raw
 
 from events.base import Event
-
-
-def topic_stream(topic: str) -> str:
-    return "topic/" + topic
-
-
-def reader_stream(topic: str, reader: str) -> str:
-    """A "/" inside a name is written `%2F`, a "%" `%25`, so that no two readers share a stream."""
-    return f"reader/{reader_name(topic)}/{reader_name(reader)}"
-
-
-def reader_name(name: str) -> str:
-    return name.replace("%", "%25").replace("/", "%2F")
+from events.streams import reader_stream, topic_stream
 
 
 class MessageSent(Event, frozen=True, kw_only=True, tag="message.sent"):

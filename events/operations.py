@@ -11,13 +11,10 @@ from typing import Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from events.base import Event
+from events.streams import operation_stream
 
 OperationState = Literal["queued", "running", "succeeded", "failed", "stopped", "interrupted"]
 Reconciled = Literal["done", "not done"]
-
-
-def operation_stream(operation: str) -> str:
-    return "operation/" + operation
 
 
 class Artifact(Struct, frozen=True, kw_only=True, gc=False):

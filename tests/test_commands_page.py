@@ -19,10 +19,14 @@ HEAD = """\
 
 Every command takes `--help`. `python -m coordinator` is the same as `coordinator`. The command line is the extra `cli`.
 
-- **The workspace** is named by `--database`, or by the variable `COORDINATOR_DATABASE`. Commands that read never write, and never create a file.
-- **`--json`** prints one object, or one object a line, for programs; its fields stay. Text for people then goes to standard error.
-- **Colour** is used on a terminal only, and not if `NO_COLOR` is set. What agents wrote is shown with its control and direction characters written out.
-- **Completion:** `eval "$(_COORDINATOR_COMPLETE=bash_source coordinator)"` in bash; `zsh_source` and `fish_source` for those.
+- **The workspace** is named by `--database`, or by the variable `COORDINATOR_DATABASE`. \
+Commands that read never write, and never create a file.
+- **`--json`** prints one object, or one object a line, for programs; its fields stay. \
+Text for people then goes to standard error.
+- **Colour** is used on a terminal only, and not if `NO_COLOR` is set. What agents wrote is shown with its \
+control and direction characters written out.
+- **Completion:** `eval "$(_COORDINATOR_COMPLETE=bash_source coordinator)"` in bash; `zsh_source` and \
+`fish_source` for those.
 
 | exit status | meaning |
 |---|---|

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from coordinator.clock import ManualClock
 from coordinator.request import NOTHING_ADDED, Added
 from coordinator.timers import Timer
-from coordinator.waiting import EVERYTHING, Look, Waiting
+from coordinator.waiting import Look, Waiting
+from events.streams import EVERYTHING
 
 NAMES: tuple[str, ...] = ("job/a", "job/b", "job/c", "topic/a", "topic/b", "reader/a/x")
 WATCHED = (

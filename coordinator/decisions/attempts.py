@@ -34,6 +34,7 @@ from events.jobs import (
     State,
 )
 from events.operations import OperationLapsed
+from events.streams import JOBS, name_in
 from events.union import AnyEvent
 from projections.jobs import JobRow
 from projections.leases import LeaseRow
@@ -134,9 +135,9 @@ def revoke_claim(command: RevokeClaim, views: Views, moment: Moment) -> list[Any
 
 def lapse(lease: LeaseRow, views: Views) -> JobLapsed | OperationLapsed:
     """The event for a lease that is due."""
-    if not lease.subject.startswith("job/"):
+    if not lease.subject.startswith(JOBS):
         return lapse_operation(lease)
-    job = known_job(lease.subject.removeprefix("job/"), views)
+    job = known_job(name_in(lease.subject), views)
     return JobLapsed(
         job=job.id,
         version=job.version + 1,

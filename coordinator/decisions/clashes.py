@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from coordinator.clock import to_datetime
 from coordinator.refusals import CLASHES_NAMED, Clash
 from coordinator.views import Views
+from events.streams import job_stream
 from projections.path_keys import children_range, parents, path_key
 from projections.reservations import ReservationRow
 
@@ -45,6 +46,6 @@ def in_the_way(path: str, views: Views) -> Iterator[ReservationRow]:
 
 
 def _clash(path: str, row: ReservationRow, views: Views) -> Clash:
-    lease = views.leases.get("job/" + row.job)
+    lease = views.leases.get(job_stream(row.job))
     until = 0 if lease is None else lease.lease_until
     return Clash(path=path, held=row.path, holder=row.worker, job=row.job, until=to_datetime(until))

@@ -19,6 +19,7 @@ from coordinator.refusals import (
 )
 from coordinator.views import Views
 from events.jobs import JobAdded, JobCancelled, JobReopened, JobRevised, State
+from events.streams import job_stream
 from events.union import AnyEvent
 from projections.jobs import SETTLED, JobRow
 
@@ -78,7 +79,7 @@ def cancel_job(command: CancelJob, views: Views, moment: Moment) -> list[AnyEven
     job = seen_job(command, views)
     if job.state in ("accepted", "cancelled"):
         raise JobClosed(job.id, job.state)
-    lease = views.leases.get("job/" + job.id) if job.state == "claimed" else None
+    lease = views.leases.get(job_stream(job.id)) if job.state == "claimed" else None
     return [
         JobCancelled(
             job=job.id,

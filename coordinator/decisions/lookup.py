@@ -17,6 +17,7 @@ from coordinator.refusals import (
     VersionChanged,
 )
 from coordinator.views import Views
+from events.streams import job_stream
 from projections.jobs import JobRow
 from projections.leases import LeaseRow
 
@@ -39,7 +40,7 @@ def seen_job(command: VersionedCommand, views: Views) -> JobRow:
 
 def lease_of(job: str, views: Views) -> LeaseRow:
     """The latest lease on a job that was claimed at least once."""
-    row = views.leases.get("job/" + job)
+    row = views.leases.get(job_stream(job))
     if row is None:
         raise LookupError(f"job {job!r} is claimed without a lease")
     return row
@@ -52,7 +53,7 @@ def already_claimed(job: JobRow, views: Views) -> AlreadyClaimed:
 
 def hold_shown(shown: Shown | None, views: Views, moment: Moment) -> LeaseRow | None:
     """The live lease of the claim that a write of another kind carries, if it carries one."""
-    return None if shown is None else hold("job/" + shown.job, shown.token_digest, views, moment)
+    return None if shown is None else hold(job_stream(shown.job), shown.token_digest, views, moment)
 
 
 def hold(

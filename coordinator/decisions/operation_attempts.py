@@ -23,6 +23,7 @@ from events.operations import (
     OperationStopped,
     OperationSucceeded,
 )
+from events.streams import name_in
 from events.union import AnyEvent
 from projections.leases import LeaseRow
 
@@ -84,7 +85,7 @@ def stop_operation(command: StopOperation, views: Views, moment: Moment) -> list
 
 def lapse_operation(lease: LeaseRow) -> OperationLapsed:
     """The event for an attempt's lease that is due."""
-    operation = lease.subject.removeprefix("operation/")
+    operation = name_in(lease.subject)
     return OperationLapsed(operation=operation, attempt=lease.attempt, lease_until=lease.lease_until)
 
 

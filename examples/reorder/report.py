@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from coordinator.surfaces.demo.workspace import read_workspace
 from coordinator.timelines import timeline
-from events.operations import OperationProgressed, OperationRenewed, operation_stream
+from events.operations import OperationProgressed, OperationRenewed
+from events.streams import operation_stream
 from examples.reorder.stage import Stage
 from examples.reorder.stories import Story
 

@@ -345,7 +345,7 @@ def test_a_cycle_through_other_jobs_is_refused_and_the_way_is_named(rules: Rules
     refusal = rules.refusal(revise("a", 1, depends_on=("c",)))
 
     assert (refusal.code, refusal.values) == ("dependency_cycle", {"job": "a", "through": ["a", "c", "b"]})
-    assert str(refusal) == "job 'a' would wait for itself: a → c → b → a"
+    assert str(refusal).startswith("job 'a' would wait for itself: a → c → b → a (")
 
 
 def test_two_ways_to_the_same_job_are_no_cycle(rules: Rules) -> None:

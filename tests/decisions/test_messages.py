@@ -9,7 +9,8 @@ import pytest
 from coordinator.commands import AnyCommand
 from coordinator.limits import PAGE_BYTES, PAYLOAD_BYTES
 from coordinator.views import Views
-from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened, reader_stream
+from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
+from events.streams import reader_stream
 from projections.readers import ReaderRow, reader_key
 from tests.decisions.given import (
     NONCE,

@@ -16,8 +16,8 @@ from coordinator.refusals import Refused
 from coordinator.tokens import Nonce
 from coordinator.views import Views
 from events.envelope import Envelope
-from events.messages import reader_stream
-from events.operations import OperationQueued, operation_stream
+from events.operations import OperationQueued
+from events.streams import operation_stream, reader_stream
 from events.union import AnyEvent
 from projections.readers import ReaderRow, reader_key
 from tests.decisions import given as ask

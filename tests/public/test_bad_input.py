@@ -492,6 +492,42 @@ async def test_a_bare_str_is_answered_with_what_to_pass(ada: Agent):
         await ada.add_job("parser", depends_on="schema")
 
 
+async def test_a_list_of_states_is_answered_with_what_to_pass(coordinator: Coordinator, ada: Agent):
+    await ada.add_job("parser")
+
+    with pytest.raises(InvalidInput, match=r'one by one: wait_for_job\(id, "accepted", "failed"\)'):
+        await coordinator.wait_for_job("parser", ["accepted"])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidInput, match=r'one by one: jobs\("accepted", "failed"\)'):
+        await coordinator.jobs(("accepted", "failed"))  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_single_message_is_answered_with_what_to_acknowledge(ada: Agent):
+    async with ada.reader("builds") as reader:
+        with pytest.raises(InvalidInput, match=r"not Message \(pass message\.number, or page\[:n\]\)"):
+            await reader.acknowledge(message("builds"))  # pyright: ignore[reportArgumentType]
+        with pytest.raises(InvalidInput, match=r"page\[1\]: must be a Message, not dict"):
+            await reader.acknowledge([message("builds"), {}])  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (5, "must be a path, not int"),
+        (b"work.db", "must be a path, not bytes (os.fsdecode makes text of it)"),
+        ("", "is empty"),
+        (
+            ":memory:",
+            '":memory:" would be a file of that name (write memory: for a workspace in memory, ./:memory: for',
+        ),
+    ],
+)
+def test_what_is_no_path_is_told_what_it_is(path: Any, said: str):
+    with pytest.raises(InvalidInput) as refused:
+        Coordinator.open(path)
+
+    assert str(refused.value).startswith(f"path_or_url: {said}")
+
+
 async def test_an_id_without_the_version_that_was_seen_is_answered_with_what_to_pass(ada: Agent):
     await ada.add_job("parser")
 

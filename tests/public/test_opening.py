@@ -103,6 +103,8 @@ async def test_a_file_may_be_named_by_a_url(url: str, database: Path):
         (Path("postgres:base"), b"postgres:base"),
         (Path("memory:"), b"memory:"),
         ("c:work", b"c:work"),
+        ("./:memory:", b":memory:"),
+        (Path(":memory:"), b":memory:"),
     ],
 )
 async def test_a_url_names_exactly_the_file_that_it_says_and_a_path_is_no_url(

@@ -314,7 +314,9 @@ async def test_an_exception_goes_on_with_a_note_if_failing_was_refused(
     with pytest.raises(ValueError, match="boom") as raised:
         await at_work(claim, body)
 
-    assert raised.value.__notes__ == ["the attempt could not be failed: job/parser: attempt 1 was revoked"]
+    assert raised.value.__notes__ == [
+        f"the attempt could not be failed: {ClaimEnded('job/parser', attempt=1, how='revoked')}"
+    ]
     assert await end_of(coordinator) == ("command.refused", None)
 
 
@@ -622,7 +624,7 @@ async def test_what_a_block_raises_when_it_loses_its_claim_goes_on_with_a_note(
     with pytest.raises(ValueError, match="in the middle") as raised:
         await outcome_of(task)
     (note,) = raised.value.__notes__
-    assert note.startswith("the claim was lost: job/parser: ")
+    assert note.startswith("the claim was lost: job 'parser': ")
     assert "job.failed" not in await story(coordinator)
 
 
@@ -863,7 +865,7 @@ async def test_when_the_inner_claim_is_lost_the_outer_attempt_is_failed_with_tha
     with pytest.raises(ClaimEnded) as raised:
         await outcome_of(task)
     assert raised.value.values["subject"] == "job/inner"
-    assert await end_of(coordinator, "outer") == ("job.failed", "ClaimEnded: job/inner: attempt 1 was revoked")
+    assert await end_of(coordinator, "outer") == ("job.failed", f"ClaimEnded: {raised.value}")
 
 
 @pytest.mark.both_stores

@@ -16,8 +16,7 @@ from coordinator.printable import printable
 from coordinator.stores.inspection import Inspection
 from coordinator.surfaces.cli.folding import find, fold, tell
 from coordinator.surfaces.cli.shared import FAILED, Command, NotFound, database_option, json_option, print_json
-from events.jobs import job_stream
-from events.operations import operation_stream
+from events.streams import job_stream, operation_stream
 from projections.jobs import JobRow, place
 from projections.replay import Rows
 

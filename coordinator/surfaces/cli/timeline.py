@@ -21,9 +21,7 @@ from coordinator.surfaces.cli.shared import FAILED, Command, NotFound, database_
 from coordinator.surfaces.colours import Colours, When, colours_for
 from coordinator.surfaces.lines import Lines, in_json
 from coordinator.surfaces.reading import Told, narrator_for, told, touches
-from events.jobs import job_stream
-from events.messages import reader_name, reader_stream, topic_stream
-from events.operations import operation_stream
+from events.streams import escaped, job_stream, operation_stream, reader_stream, topic_stream
 
 F = TypeVar("F", bound=Callable[..., object])
 Entries = Iterator[Told | Unreadable]
@@ -160,7 +158,7 @@ def _selection(
     since, until = since or Moment(), until or Moment()
     return Selection(
         stream=stream,
-        readers=reader_name(reader) if reader is not None and topic is None else None,
+        readers=escaped(reader) if reader is not None and topic is None else None,
         actors=actors,
         types=types,
         refusals=refusals,

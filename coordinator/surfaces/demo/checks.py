@@ -20,6 +20,7 @@ from events.commands import CommandRefused
 from events.envelope import Envelope
 from events.jobs import JobAccepted, JobClaimed, JobEvent, JobFailed, JobLapsed, JobRejected, JobSubmitted
 from events.messages import MessagesAcknowledged, MessagesDelivered, MessageSent, ReaderOpened
+from events.streams import job_stream
 
 E = TypeVar("E")
 
@@ -98,7 +99,7 @@ def late_write_refused(stalled: Mishap, log: Sequence[Envelope]) -> str:
     refusals = [
         (envelope, event)
         for envelope, event in _all(log, CommandRefused)
-        if event.stream == f"job/{job}" and envelope.actor == stalled.worker and event.command == "submit_job"
+        if event.stream == job_stream(job) and envelope.actor == stalled.worker and event.command == "submit_job"
     ]
     if said is None or said.code is None or len(refusals) != 1:
         raise NotSo(f"the log has {len(refusals)} refusals of a submit of {stalled.worker} for {job}")
@@ -192,7 +193,7 @@ def replays(workspace: Workspace) -> str:
 def _replaced(mishap: Mishap, log: Sequence[Envelope]) -> str:
     """Whose attempt was accepted of the job that a worker lost: somebody else's, after the lapse."""
     job, lost = mishap.held.job, mishap.held.attempt
-    of_job = [envelope for envelope in log if envelope.event.stream == f"job/{job}"]
+    of_job = [envelope for envelope in log if envelope.event.stream == job_stream(job)]
     claims = {event.attempt: envelope for envelope, event in _all(of_job, JobClaimed)}
     if claims[lost].actor != mishap.worker or _pid(claims[lost]) != mishap.pid:
         raise NotSo(f"attempt {lost} at {job} is not that of {mishap.worker}, process {mishap.pid}")

@@ -15,6 +15,7 @@ from coordinator.timelines import TimelineLine, timeline
 from events.envelope import Envelope
 from events.jobs import JobAdded, JobRenewed
 from events.messages import MessagesAcknowledged, ReaderEvent
+from events.streams import job_stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Report:
 
 def report(plan: Plan, workers: int, played: Played, workspace: Workspace, checks: list[Check]) -> Report:
     commands = sum(1 for envelope in workspace.envelopes if _begins_a_command(envelope))
-    changed_hands = {f"job/{mishap.held.job}" for mishap in (played.stalled, played.killed)}
+    changed_hands = {job_stream(mishap.held.job) for mishap in (played.stalled, played.killed)}
     story = [
         envelope
         for envelope in workspace.envelopes
