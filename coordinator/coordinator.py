@@ -235,7 +235,10 @@ class Coordinator(Reads):
 
         Args:
             after: begin behind this position; 0 for the beginning.
-            job, topic, operation: only the events of this one.
+            job, topic, operation: only the events of this one, also if there is none of that name yet.
+
+        Raises:
+            InvalidInput: the log ends before that position, as that of an older copy does; on the first step.
         """
         session = self._open()
         after = limits.whole("after", after, 0, limits.INTEGER_MAX)

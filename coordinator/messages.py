@@ -9,6 +9,7 @@ from typing import TypeVar
 from msgspec import Raw, Struct
 
 from coordinator.clock import to_datetime
+from coordinator.errors import damaged
 from coordinator.payloads import JsonValue, decode, decode_as
 from events.messages import MessageSent
 
@@ -56,9 +57,9 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
 
 def message_of(event: MessageSent, position: int, at: int, actor: str | None) -> Message:
     """A message as its event and the log tell it."""
-    return Message(
-        topic=event.topic, number=event.number, sender=actor or "", position=position, _at=at, _body=event.body
-    )
+    if actor is None:
+        raise damaged(f"message {event.number} of {event.topic!r} has no sender")
+    return Message(topic=event.topic, number=event.number, sender=actor, position=position, _at=at, _body=event.body)
 
 
 class Topic(Struct, frozen=True, kw_only=True, gc=False):

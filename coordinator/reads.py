@@ -115,6 +115,9 @@ class Reads:
         Args:
             after: begin behind this position; 0 for the beginning.
             job, topic, operation: only the events of this one.
+
+        Raises:
+            InvalidInput: the log ends before that position; on the first step.
         """
         after = limits.whole("after", after, 0, limits.INTEGER_MAX)
         stream = stream_of(job, topic, operation)

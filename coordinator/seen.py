@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from coordinator.decisions.attempts import due, lapse
 from coordinator.decisions.clashes import in_the_way
 from coordinator.envelopes import event_at
+from coordinator.errors import InvalidInput
 from coordinator.jobs import Job, job_of
 from coordinator.messages import ReaderPositions
 from coordinator.operation_refusals import OperationUnknown
@@ -173,9 +174,18 @@ class Seen:
         return event_at(self.log, position)
 
     def rows(self, after: int, limit: int, stream: str | None) -> list[LogRow]:
-        """Rows of the log, up to the end of what this state knows."""
-        rows = self.log.events(after=after, limit=limit, stream=stream)
-        return [row for row in rows if self._until is None or row.position <= self._until]
+        """Rows of the log, up to the end of what this state knows.
+
+        Raises:
+            InvalidInput: the log ends before `after`. Whoever kept that position has seen another log, and would pass
+                over what this one holds.
+        """
+        found = self.log.events(after=after, limit=limit, stream=stream)
+        rows = [row for row in found if self._until is None or row.position <= self._until]
+        if not rows and after > (end := self.log.head().position if self._until is None else self._until):
+            hint = "another workspace, or an older copy than the one in which the position was kept?"
+            raise InvalidInput("after", f"the log ends at position {end}", hint=hint)
+        return rows
 
     def _job(self, row: JobRow) -> Job:
         lease = self.views.leases.get(job_stream(row.id)) if row.state == "claimed" else None

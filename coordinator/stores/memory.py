@@ -183,7 +183,8 @@ class _Contents:
         return [self.log[position - 1] for position in islice(positions, first, first + limit)]
 
     def bodies(self, stream: str, type: str, *, after: int, limit: int) -> list[BodyRow]:
-        rows = self.events(after=after, limit=len(self.log), stream=stream)
+        positions = self.by_stream.get(stream, [])
+        rows = (self.log[positions[index] - 1] for index in range(bisect_right(positions, after), len(positions)))
         of_type = (row for row in rows if row.type == type)
         return [BodyRow(row.position, row.at, row.actor, row.body) for row in islice(of_type, limit)]
 

@@ -132,6 +132,17 @@ async def test_a_body_that_cannot_be_read_is_called_damaged_when_it_is_looked_at
             print(entry.body)
 
 
+async def test_a_message_that_nobody_sent_is_called_damaged(database: Path):
+    async with Coordinator.open(database) as coordinator:
+        ada = coordinator.agent("ada")
+        await ada.send("builds", {"n": 1})
+        tamper(database, "UPDATE events SET actor = NULL WHERE position = 1")
+
+        async with ada.reader("builds") as reader:
+            with pytest.raises(Unavailable, match=f"the workspace is damaged: message 1 of 'builds' .*{RESTORE}"):
+                await reader.read()
+
+
 # Newer software beside a process that runs already
 
 

@@ -88,15 +88,41 @@ async def test_who_follows_hears_what_is_written_later(coordinator: Coordinator,
 
 
 @both_stores
-async def test_who_follows_from_a_position_that_is_not_there_yet_hears_what_comes_behind_it(
-    coordinator: Coordinator, ada: Agent
-):
+async def test_who_follows_from_the_end_of_the_log_hears_what_comes_behind_it(coordinator: Coordinator, ada: Agent):
+    await ada.send("builds", {"n": 0})
+    await ada.send("builds", {"n": 1})
     task = await following(coordinator, coordinator.follow(after=2))
 
-    for n in range(3):
-        await ada.send("builds", {"n": n})
+    await ada.send("builds", {"n": 2})
 
     assert (await heard_by(task)).position == 3
+
+
+@both_stores
+@pytest.mark.parametrize("way", ["follow", "log"])
+@pytest.mark.parametrize("of", [{}, {"topic": "builds"}, {"job": "parser"}])
+async def test_a_position_behind_the_end_of_the_log_was_kept_of_another_one_and_is_refused(
+    way: str, of: dict[str, str], coordinator: Coordinator, ada: Agent
+):
+    """Else who goes on with an older copy of the workspace passes over what is written there next."""
+    await ada.send("builds", {"n": 0})
+
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(InvalidInput, match=r"the log ends at position 1 .*an older copy") as refused:
+            await anext(getattr(coordinator, way)(after=2, **of))
+
+    assert refused.value.field == "after"
+
+
+async def test_a_moment_of_the_past_ends_where_it_was(coordinator: Coordinator, ada: Agent):
+    for n in range(3):
+        await ada.send("builds", {"n": n})
+    past = coordinator.at(2)
+
+    assert [entry.position async for entry in past.log(after=1)] == [2]
+    assert [entry.position async for entry in past.log(after=2)] == []
+    with pytest.raises(InvalidInput, match="the log ends at position 2"):
+        await anext(past.log(after=3))
 
 
 @both_stores
