@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from tests import contained
+
 ROOT = Path(__file__).parents[1]
 IN_PARALLEL = 2
 TIMEOUT_S = 120
@@ -159,22 +161,22 @@ def run_tests(copy: Path, tests: Sequence[str], *, timeout_s: float) -> tuple[in
 
 
 def run_pytest(copy: Path, chosen: list[str], *, timeout_s: float) -> tuple[int | None, str]:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *chosen]
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *chosen]
+    command = [sys.executable, contained.__file__, str(timeout_s), *pytest]
     # A file and not a pipe: a process that a broken test left behind would keep a pipe open.
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             command, cwd=copy, env=environment(copy), stdout=output, stderr=output, start_new_session=True
         )
         try:
-            status = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            status = None
+            status = process.wait()
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            process.terminate()  # if we are interrupted; it ends all others, wherever they have gone
             process.wait()
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
         output.seek(0)
-        return status, output.read()[-3000:]
+        return None if status == contained.TIME_UP else status, output.read()[-3000:]
 
 
 if __name__ == "__main__":
