@@ -30,7 +30,7 @@ from coordinator.loops import running_loop
 from coordinator.operating import Operating
 from coordinator.past import Past, changes_between
 from coordinator.reads import STATES, Reads
-from coordinator.request import Added
+from coordinator.request import News
 from coordinator.seen import Seen
 from coordinator.session import Session
 from coordinator.steps import drive_async
@@ -117,8 +117,8 @@ class Coordinator(Reads):
         timers = Timers(self._clock)
         host = self._host
 
-        def committed(added: Added | None, ticked: bool | None) -> None:
-            waiting.committed(added, ticked)
+        def committed(news: News) -> None:
+            waiting.committed(news)
 
         writer = Writer(
             Journal(self._clock, origin()),

@@ -67,6 +67,21 @@ class Added(NamedTuple):
 NOTHING_ADDED = Added()
 
 
+class News(NamedTuple):
+    """What a batch means to those who wait.
+
+    Attributes:
+        added: what it appended to the log; None if nobody knows.
+        ticked: it was looked for due leases; None if it should have been, and the turn did not come.
+    """
+
+    added: Added | None = NOTHING_ADDED
+    ticked: bool | None = False
+
+
+NO_NEWS = News()
+
+
 def undo_unheard(request: Request, outcome: Outcome) -> Request | None:
     """What gives back a claim whose caller has gone and does not know the receipt; None where nothing must be."""
     claim = outcome.answer

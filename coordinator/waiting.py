@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 from coordinator.clock import Clock
 from coordinator.loops import refuse_other_loop
 from coordinator.poller import Poller
-from coordinator.request import Added
+from coordinator.request import News
 from coordinator.stores.interface import Store
 from coordinator.timers import Timer, Timers
 from events.streams import EVERYTHING, keys
@@ -115,14 +115,12 @@ class Waiting:
         """Call `function` on the loop when so many µs have passed."""
         return self._timers.at(self._clock.boot() + us, lambda: self._from_thread(function))
 
-    def committed(self, added: Added | None, ticked: bool | None) -> None:
-        """This process appended events. On the loop.
+    def committed(self, news: News) -> None:
+        """This process committed a batch. On the loop.
 
-        Args:
-            added: what it appended; None if nobody knows.
-            ticked: it was looked for due leases. That may have come too early: who has waited for one looks again.
-                None if it should have been, and the turn did not come.
+        If it was looked for due leases, that may have come too early: who has waited for one looks again.
         """
+        added, ticked = news
         self.wake(None if added is None else added.streams)
         if added is not None and self._poller is not None:
             self._poller.told(added.after, added.until)

@@ -19,14 +19,14 @@ from queue import Empty, SimpleQueue
 
 from msgspec.structs import replace
 
-from coordinator.calls import Call, CommandRecord, error_for, outcome_name, stands
-from coordinator.commands import type_of
+from coordinator.calls import Call, CommandRecord, error_for, stands
+from coordinator.deliveries import Deliveries
 from coordinator.errors import Busy, Closed, CoordinatorError, Unavailable, turn_held
 from coordinator.execute import Journal, commit
 from coordinator.limits import BATCH
 from coordinator.rebuild import bring_up_to_date
 from coordinator.refusals import Refused
-from coordinator.request import NOTHING_ADDED, Added, Outcome, Request, undo_unheard
+from coordinator.request import NO_NEWS, News, Outcome, Request
 from coordinator.stores.interface import CommitUnknown, Store, TurnTaken
 
 log = logging.getLogger("coordinator")
@@ -42,8 +42,7 @@ class Writer:
         journal: what is kept from batch to batch.
         loop: where callers wait.
         busy_timeout_s: how long a command may wait for the turn before it ends with `Busy`.
-        committed: called on the loop after each batch, with what it added to the log (None: nobody knows), and whether
-            it was looked for due leases (None: it should have been, and the turn did not come).
+        committed: called on the loop after each batch, with what it means to those who wait.
         observe: called on the loop with a record of each command.
         orphaned: called on the store's thread when the program ends without closing.
     """
@@ -54,7 +53,7 @@ class Writer:
         loop: asyncio.AbstractEventLoop,
         *,
         busy_timeout_s: float,
-        committed: Callable[[Added | None, bool | None], None],
+        committed: Callable[[News], None],
         observe: Callable[[CommandRecord], None] | None = None,
         orphaned: Callable[[], None] = lambda: None,
     ) -> None:
@@ -62,8 +61,7 @@ class Writer:
         self._loop = loop
         self._thread = threading.current_thread()  # in which the loop runs
         self._timeout_s = busy_timeout_s
-        self._committed = committed
-        self._observe = observe
+        self._deliveries = Deliveries(loop, committed=committed, observe=observe, post=self.post)
         self._orphaned = orphaned
         self._queue: SimpleQueue[Call | None] = SimpleQueue()
         self._waiting: deque[Call] = deque()
@@ -88,7 +86,7 @@ class Writer:
             outcome = await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                self._unheard(request, future.result())
+                self._deliveries.unheard(request, future.result())
             raise
         if outcome.error is not None:
             raise outcome.error
@@ -235,7 +233,7 @@ class Writer:
             ticked = any(call.request is None for call in batch)  # it may have come too early, and must be set anew
             # What is unknown may have been committed the first time.
             added = None if any(call.unknown for call in batch) else self._journal.added
-            self._answer(batch, outcomes, added, ticked)
+            self._answer(batch, outcomes, News(added, ticked))
             self._batch = []
 
     def _still_wanted(self) -> bool:
@@ -311,33 +309,17 @@ class Writer:
             self._tick_posted = False
             ticked = None if isinstance(error, Busy) else True
         answers = [Outcome(error=error_for(call, error)) for call in calls]
-        self._answer([*calls, *(call for call in refused if call.request is None)], answers, ticked=ticked)
+        self._answer([*calls, *(call for call in refused if call.request is None)], answers, News(ticked=ticked))
 
     def _answer(
         self,
         batch: Sequence[Call],
         outcomes: Sequence[Outcome],
-        added: Added | None = NOTHING_ADDED,
-        ticked: bool | None = False,
+        news: News = NO_NEWS,
     ) -> None:
-        done_at = time.monotonic()
         answered = list(zip([call for call in batch if call.request is not None], outcomes, strict=False))
         answered += [(call, Outcome()) for call in batch if call.request is None and call.future is not None]
-        for call, outcome in answered:
-            if call.done is not None:
-                self._report(call.done, outcome)
-        try:
-            self._loop.call_soon_threadsafe(self._deliver, answered, done_at, added, ticked)
-        except RuntimeError:  # the loop was closed in the middle
-            for call, outcome in answered:
-                if call.future is not None and call.request is not None:
-                    self._unheard(call.request, outcome)
-
-    def _report(self, done: Callable[[Outcome], None], outcome: Outcome) -> None:
-        try:
-            done(outcome)
-        except Exception:
-            log.exception("what was to be done with an outcome failed")
+        self._deliveries.send(answered, news)
 
     def _end(self, error: CoordinatorError) -> None:
         with self._ending:
@@ -345,53 +327,4 @@ class Writer:
             self._gather()
         self._put_back()
         self._refuse(len(self._waiting), error)
-        self._answer((), (), None)  # whoever waits for news looks once more, and hears of the end
-
-    # On the loop
-
-    def _deliver(
-        self,
-        answered: Sequence[tuple[Call, Outcome]],
-        done_at: float,
-        added: Added | None,
-        ticked: bool | None,
-    ) -> None:
-        for call, outcome in answered:
-            if call.future is None:
-                continue
-            if not call.future.done():
-                call.future.set_result(outcome)
-            elif call.request is not None:
-                self._unheard(call.request, outcome)
-        self._committed(added, ticked)
-        if self._observe is not None:
-            for call, outcome in answered:
-                self._tell(self._observe, call, outcome, len(answered), done_at)
-
-    def _tell(
-        self, observe: Callable[[CommandRecord], None], call: Call, outcome: Outcome, batch: int, done_at: float
-    ) -> None:
-        if call.request is None:
-            return
-        record = CommandRecord(
-            type=type_of(call.request.command),
-            actor=call.request.actor,
-            outcome=outcome_name(outcome),
-            queue_s=call.drawn_at - call.asked_at,
-            commit_s=done_at - call.drawn_at,
-            batch=batch,
-            position=outcome.position,
-        )
-        try:
-            observe(record)
-        except Exception:
-            log.exception("the observer failed")
-
-    def _unheard(self, request: Request, outcome: Outcome) -> None:
-        """A claim that its caller cannot ask for again, for want of the receipt, would only block others."""
-        undo = undo_unheard(request, outcome)
-        if undo is not None:
-            try:
-                self.post(undo)
-            except CoordinatorError:
-                log.warning("a claim of %s was left to lapse: its caller had gone", request.actor)
+        self._answer((), (), News(added=None))  # whoever waits for news looks once more, and hears of the end

@@ -50,6 +50,7 @@ LAYERS: dict[str, list[str]] = {
         "coordinator.calls",
         "coordinator.certain",
         "coordinator.children",
+        "coordinator.deliveries",
         "coordinator.descriptors",
         "coordinator.grants",
         "coordinator.hosting",

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.clock import ManualClock
-from coordinator.request import NOTHING_ADDED, Added
+from coordinator.request import NOTHING_ADDED, Added, News
 from coordinator.timers import Timer
 from coordinator.waiting import Look, Waiting
 from events.streams import EVERYTHING
@@ -71,7 +71,8 @@ class World:
             del self.leases[stream]
         for stream in (*streams, *lapsed):
             self.appended[stream] += 1
-        self.waiting.committed(Added(0, 1, {*streams, *lapsed}) if streams or lapsed else NOTHING_ADDED, ticked)
+        added = Added(0, 1, {*streams, *lapsed}) if streams or lapsed else NOTHING_ADDED
+        self.waiting.committed(News(added, ticked))
 
     def tick(self) -> None:
         async def later() -> None:
@@ -88,7 +89,7 @@ class World:
 
         def tick() -> None:
             tries.append(None)
-            asyncio.get_running_loop().call_soon(self.waiting.committed, NOTHING_ADDED, None)
+            asyncio.get_running_loop().call_soon(self.waiting.committed, News(ticked=None))
 
         monkeypatch.setattr(self.waiting, "_tick", tick)
         monkeypatch.setattr("coordinator.waiting._PAUSE_S", pause_s)
@@ -295,7 +296,7 @@ async def test_when_nobody_knows_what_was_appended_all_look(world: World):
     await world.settle()
     looks = [waiter.looks for waiter in waiters]
 
-    world.waiting.committed(None, ticked=False)
+    world.waiting.committed(News(added=None))
     await world.settle()
 
     assert [waiter.looks for waiter in waiters] == [number + 1 for number in looks]
