@@ -101,7 +101,7 @@ class OperationLeft(Struct, frozen=True):
     position: int
 
 
-class Log(Protocol):
+class LogReader(Protocol):
     """What an answer may read of the log."""
 
     def event_at(self, position: int) -> AnyEvent: ...
@@ -127,7 +127,7 @@ Answer = (
 )
 
 
-def answer(envelopes: Sequence[Envelope], *, key: bytes, log: Log) -> Answer:
+def answer(envelopes: Sequence[Envelope], *, key: bytes, log: LogReader) -> Answer:
     """The answer to the command that caused these events.
 
     Args:

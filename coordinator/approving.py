@@ -26,7 +26,7 @@ from projections.operations import LIVE, OperationRow
 
 
 class Approving:
-    """The part of an agent's handle that is about operations."""
+    """The part of an agent's handle that is about operations: a mixin of `Agent`."""
 
     _session: Session
     _name: str
@@ -132,9 +132,12 @@ class Approving:
             except CheckOutdated:  # outside of transactions, since it may take long
                 request.checked = await operating.checked(operation_id, self._name)
                 continue
-            queued = outcome.answer
-            attempt = queued.attempt if isinstance(queued, AttemptQueued) else None
-            return Operation(self._session, self._name, operation_id, attempt)
+            match outcome.answer:
+                case AttemptQueued(attempt=attempt, token=token):
+                    started = request.drew(token)
+                    return Operation(self._session, self._name, operation_id, attempt, started=started)
+                case _:
+                    return Operation(self._session, self._name, operation_id)
 
     def operation(self, id: str) -> Operation:
         """The handle of an operation that was applied earlier, perhaps by another process."""

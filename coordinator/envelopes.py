@@ -75,7 +75,7 @@ def events_of_command(snapshot: Snapshot, first: int) -> list[Envelope]:
         after = page[-1].position
 
 
-class Bodies:
+class StoredLog:
     """What answers read of the log: events that are stored, and those of a batch in the making.
 
     Args:

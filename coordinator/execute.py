@@ -23,7 +23,7 @@ from coordinator.decisions.claims import LookDeeper
 from coordinator.decisions.decide import GRANTS, decide
 from coordinator.decisions.moment import Moment
 from coordinator.decisions.operations import CheckOutdated
-from coordinator.envelopes import Bodies, envelope_of, events_of_command, reading
+from coordinator.envelopes import StoredLog, envelope_of, events_of_command, reading
 from coordinator.errors import CoordinatorError, damaged
 from coordinator.rebuild import check_head
 from coordinator.refusal_limit import RefusalLimit
@@ -116,7 +116,7 @@ class Batch:
         self._boot = journal.clock.boot()
         self._now = now(self._head, journal.clock, boot=self._boot)
         self._envelopes: list[Envelope] = []
-        self._bodies = Bodies(transaction, self._views, self._envelopes, cache.described)
+        self._log = StoredLog(transaction, self._views, self._envelopes, cache.described)
         self._receipts: dict[tuple[str, str], Envelope] = {}
         self._used: dict[tuple[str, str], LogRow] = {}  # receipts of this batch that are in the log already
         self._new_head = self._head
@@ -252,7 +252,7 @@ class Batch:
         return events_of_command(self._transaction, first.position)
 
     def _answer(self, envelopes: Sequence[Envelope]) -> Answer:
-        return answer(envelopes, key=self._key, log=self._bodies)
+        return answer(envelopes, key=self._key, log=self._log)
 
     def _enclosed(self, events: Sequence[AnyEvent], request: Request | None) -> list[Envelope]:
         """Give the events their positions."""

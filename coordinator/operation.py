@@ -25,18 +25,18 @@ class Operation:
     Attributes:
         id: the operation's id.
         started: whether the call that gave this handle has started an attempt.
-        attempt: number of that attempt; None where nothing was started.
+        attempt: number of that attempt, or of the one that an earlier call with the same receipt has started; None
+            where there is none.
     """
 
-    def __init__(self, session: Session, actor: str, id: str, attempt: int | None = None) -> None:
+    def __init__(
+        self, session: Session, actor: str, id: str, attempt: int | None = None, *, started: bool = False
+    ) -> None:
         self._session = session
         self._actor = actor
         self.id = id
         self.attempt = attempt
-
-    @property
-    def started(self) -> bool:
-        return self.attempt is not None
+        self.started = started
 
     def __repr__(self) -> str:
         return f"<Operation {self.id!r}>"

@@ -18,7 +18,7 @@ from events.jobs import Review
 
 
 class Planning:
-    """The part of an agent's handle that plans work and judges what came of it."""
+    """The part of an agent's handle that plans work and judges what came of it: a mixin of `Agent`."""
 
     def __init__(self, session: Session, name: str) -> None:
         self._session = session

@@ -11,7 +11,7 @@ from coordinator.answers import Answer, ClaimGranted
 from coordinator.approval import Approval, Checked
 from coordinator.commands import AnyCommand, ReleaseJob
 from coordinator.receipts import fingerprint
-from coordinator.tokens import Nonce
+from coordinator.tokens import Nonce, Token
 
 
 class Request(Struct, kw_only=True, eq=False):
@@ -38,6 +38,13 @@ class Request(Struct, kw_only=True, eq=False):
     def __post_init__(self) -> None:
         self.fresh = self.generated
         self.fingerprint = fingerprint(self.command)
+
+    def drew(self, token: Token) -> bool:
+        """Whether the token was granted to this very request, and not to an earlier one with the same receipt.
+
+        An answer that was in doubt, and looked up by its receipt, can be either.
+        """
+        return self.nonce is not None and self.nonce.token_digest == token.digest
 
 
 class Outcome(Struct, frozen=True):

@@ -72,9 +72,7 @@ class Runner:
         An old answer starts nothing, unless this very request had been applied before without anybody knowing.
         """
         queued = outcome.answer
-        if not isinstance(queued, AttemptQueued):
-            return
-        if request.nonce is None or request.nonce.token_digest != queued.token.digest:
+        if not isinstance(queued, AttemptQueued) or not request.drew(queued.token):
             return
         try:
             self._loop.call_soon_threadsafe(self._start, queued, request.actor, sent_at)

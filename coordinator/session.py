@@ -11,7 +11,7 @@ from coordinator.answers import Answer, answer
 from coordinator.certain import Once
 from coordinator.clock import Clock
 from coordinator.commands import AnyCommand
-from coordinator.envelopes import Bodies, events_of_command, reading
+from coordinator.envelopes import StoredLog, events_of_command, reading
 from coordinator.errors import Closed
 from coordinator.execute import now
 from coordinator.forks import INSTEAD, this_process
@@ -100,7 +100,7 @@ class Session:
             if first is None:
                 return None
             envelopes = events_of_command(seen.log, first.position)
-            return answer(envelopes, key=key, log=Bodies(seen.log, seen.views))
+            return answer(envelopes, key=key, log=StoredLog(seen.log, seen.views))
 
         return await self.see(look)
 

@@ -199,6 +199,7 @@ async def test_a_receipt_is_answered_once_and_can_be_recalled(coordinator: Coord
 
     assert isinstance(recalled, Operation)
     assert first.id == again.id == recalled.id
+    assert [(operation.started, operation.attempt) for operation in (first, again)] == [(True, 1), (False, 1)]
     await ended(recalled)
     assert await events(coordinator, first.id) == DONE
     other = await ada.preview("reorder", NORTH)
@@ -384,6 +385,7 @@ async def test_an_approval_that_reached_the_log_unknown_to_all_is_not_started_by
         operation = await ada.apply(preview, receipt=unknown.value.receipt)
 
         assert (await operation.status()).state == "queued"
+        assert (operation.started, operation.attempt) == (False, 1)
         clock.advance(61)
         assert (await ended(operation)).state == "interrupted"
         assert kind.works == []
