@@ -8,8 +8,14 @@ from pathlib import Path
 
 import click
 
+_EXAMPLE = """\b
+Example:
+  coordinator demo              index Python's standard library
+  coordinator demo src --json   the same with a folder of yours, and one JSON object at the end
+"""
 
-@click.command()
+
+@click.command(epilog=_EXAMPLE)
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--workers",
