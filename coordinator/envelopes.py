@@ -22,7 +22,7 @@ _PAGE = 256
 
 
 class reading:
-    """Around all that reads what is stored: whatever cannot be decoded was not written by us.
+    """Around all that reads what is stored: what cannot be decoded, or is no time, was not written by us.
 
     A class and not a generator, because each read pays for it.
     """
@@ -33,7 +33,7 @@ class reading:
     def __exit__(
         self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if isinstance(error, msgspec.DecodeError):
+        if isinstance(error, (msgspec.DecodeError, OverflowError)):
             raise damaged(error) from error
 
 

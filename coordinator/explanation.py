@@ -57,10 +57,13 @@ def explain(position: int) -> Steps[Explanation]:
 
     Raises:
         InvalidInput: the log ends before this position.
+        Unavailable: it goes on behind this position, and has no such row.
     """
     row: LogRow | None = yield lambda snapshot: snapshot.event(position)
     if row is None:
         last: int = yield lambda snapshot: snapshot.head().position
+        if position <= last:
+            raise damaged(f"the log has no position {position}")
         raise InvalidInput("position", f"the log ends at position {last}")
     command = yield from command_of(row.command)
     envelope = envelope_of(row)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from coordinator.clock import to_datetime
 from coordinator.envelopes import envelope_of
 from coordinator.seen import Seen
 from coordinator.stores.inspection import Unreadable
@@ -13,7 +14,7 @@ from coordinator.stores.interface import GENESIS, LogRow, ViewRow
 from coordinator.stores.memory import MemoryStore
 from projections.replay import KeyedRows, Rows, as_stored, fold, replay
 
-UNFOLDABLE = (AttributeError, KeyError, TypeError, ValueError, msgspec.DecodeError)
+UNFOLDABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError, msgspec.DecodeError)
 """What reading and folding an event raise that nobody can have written."""
 
 _TOLD = 100
@@ -53,11 +54,23 @@ class Moment:
                 continue
             if row.position != self.position + 1:
                 self.problem(f"events are missing between positions {self.position} and {row.position}")
-            self.position, self.at = row.position, row.at
+            self.position = row.position
             self.fold_one(row)
+
+    def reach(self, row: LogRow) -> bool:
+        """Be as late as this event is; whether that is a time at all."""
+        try:
+            to_datetime(row.at)
+        except OverflowError as error:
+            self.problem(f"position {row.position} has no time: {error}")
+            return False
+        self.at = row.at
+        return True
 
     def fold_one(self, row: LogRow) -> None:
         """Fold one event, whichever came before it."""
+        if not self.reach(row):
+            return
         try:
             fold(envelope_of(row), self.rows)
         except UNFOLDABLE as error:

@@ -257,6 +257,12 @@ def test_rows_of_newer_software_are_not_read(made: Made, tmp_path: Path) -> None
 # Damage
 
 
+def change(database: Path, sql: str) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(sql)
+        connection.commit()
+
+
 @pytest.fixture
 def damaged(made: Made, tmp_path: Path) -> Path:
     """A copy in which the body of one event, and the row of one job, are broken."""
@@ -290,6 +296,29 @@ def test_explain_and_diff_say_where_a_log_is_damaged(made: Made, damaged: Path) 
     assert f"position {made.claimed} cannot be folded" in differing.stderr
     assert "jobs `schema` added" in differing.stdout
     assert damaged.read_bytes() == before
+
+
+def test_an_event_that_is_gone_is_told_apart_from_the_end_of_the_log(made: Made, damaged: Path) -> None:
+    change(damaged, f"DELETE FROM events WHERE position = {made.claimed}")
+
+    explained = coordinator("explain", str(made.claimed), "--database", damaged)
+
+    assert (explained.returncode, explained.stdout) == (1, "")
+    assert f"the workspace is damaged: the log has no position {made.claimed}" in explained.stderr
+
+
+@pytest.mark.parametrize("at", [2**63 - 1, -(2**63)])
+def test_an_event_at_no_time_is_damage(at: int, made: Made, tmp_path: Path) -> None:
+    database = Path(shutil.copy(made.database, tmp_path / "timeless.db"))
+    change(database, f"UPDATE events SET at = {at} WHERE position = {made.claimed}")
+    claimed = str(made.claimed)
+
+    for asked in (["explain", claimed], ["at", claimed], ["at", claimed, "--job", "schema"], ["diff", "0", claimed]):
+        told = coordinator(*asked, "--database", database)
+
+        assert told.returncode == 1
+        assert "the workspace is damaged" in told.stderr
+        assert "Traceback" not in told.stderr
 
 
 def test_why_says_that_a_row_is_damaged_and_tells_of_jobs_that_do_not_need_it(made: Made, damaged: Path) -> None:

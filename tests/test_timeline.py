@@ -120,6 +120,11 @@ def test_conditions_hold_together(database: Path, arguments: list[str], expected
     assert positions(database, *arguments) == expected
 
 
+@pytest.mark.parametrize("option", ["--limit", "--last"])
+def test_more_than_there_can_be_are_all(database: Path, option: str) -> None:
+    assert positions(database, option, str(2**63)) == positions(database)
+
+
 def test_readers_are_found_by_their_name_in_one_topic_or_in_all(tmp_path: Path) -> None:
     from coordinator.commands import OpenReader
 
@@ -156,8 +161,9 @@ def test_a_call_that_cannot_be_answered_says_why(
     assert problem in ended.stderr
 
 
-def test_where_nothing_fits_people_are_told_so(database: Path) -> None:
-    ended = call(database, "--actor", "nobody")
+@pytest.mark.parametrize("condition", [["--actor", "nobody"], ["--until", "0"], ["--receipt", ""]])
+def test_where_nothing_fits_people_are_told_so(database: Path, condition: list[str]) -> None:
+    ended = call(database, *condition)
 
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "coordinator: there is no such event\n")
 

@@ -73,8 +73,8 @@ class Selection:
     @property
     def is_everything(self) -> bool:
         """Whether no event between the first and the last is left out."""
-        asked = (self.stream, self.readers, self.actors, self.types, self.refusals, self.receipt, self.body)
-        return not any(asked) and self.since is None and self.until is None
+        asked = (self.stream, self.readers, self.since, self.until, self.receipt, self.body)
+        return not (self.actors or self.types or self.refusals) and all(condition is None for condition in asked)
 
     def conditions(self) -> tuple[str, list[str | int]]:
         """What SQL says of it, but for the stream, which has an index of its own."""
@@ -123,7 +123,7 @@ class SelectedRows(Inspection):
         """
         self._prepare(selection)
         after = max(after, selection.first - 1, self._before(selection.since))
-        last = min(self.last_position(), selection.last or 2**63 - 1)
+        last = self.last_position() if selection.last is None else min(self.last_position(), selection.last)
         yield from _joined(self._found(selection, after, last), after, last if selection.is_everything else None)
 
     def start_of_last(self, selection: Selection, count: int) -> int:

@@ -72,7 +72,8 @@ def _fold_stream(inspection: Inspection, until: int, moment: Moment, stream: str
     drive(rows_of(stream, until, moment.fold_one), inspection.read)
     moment.position = until
     row = inspection.read(lambda snapshot: snapshot.event(until))
-    moment.at = 0 if row is None else row.at
+    if row is not None:
+        moment.reach(row)
 
 
 def tell(moment: Moment) -> None:

@@ -28,6 +28,7 @@ Entries = Iterator[Told | Unreadable]
 
 _POLL_S: Final = 0.1
 _WIDTH: Final = 100
+_MOST: Final = 2**63 - 1  # more are as many
 _FITTED: Final = 200  # so many lines are looked at before the first is printed
 
 _EXAMPLE = """\b
@@ -98,7 +99,7 @@ def timeline(
         narrator = narrator_for(rows)
         entries = _entries(rows, selection, narrator, last, follow=follow)
         if limit is not None:
-            entries = islice(entries, limit)
+            entries = islice(entries, min(limit, _MOST))
         counted = _Counted(entries)
         colours = colours_for(sys.stdout, color)
         if lanes:
@@ -177,7 +178,7 @@ def _entries(
     """What is there; with `follow` also what comes, and as long as nothing does, nothing is yielded."""
     after = 0
     if last is not None:
-        after = rows.start_of_last(selection, last) if last else rows.last_position()
+        after = rows.start_of_last(selection, min(last, _MOST)) if last else rows.last_position()
     while True:
         changes, end = rows.changes(), rows.last_position()
         for entry in told(rows.selected(selection, after), narrator):
