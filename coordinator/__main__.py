@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 
@@ -20,6 +21,9 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # whoever started it closed it: `>&-`
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
     from coordinator.surfaces.cli import command_line
 

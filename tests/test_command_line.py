@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.story import late_worker_in
+
 ROOT = Path(__file__).parents[1]
 TIMEOUT_S = 60
 
@@ -111,3 +113,41 @@ def test_showing_help_loads_neither_the_demo_nor_the_library() -> None:
     loaded = asked.stderr.split()
     assert "coordinator.surfaces.cli" in loaded
     assert not {"coordinator.coordinator", "coordinator.surfaces.demo.drive", "aiosqlite", "rich"} & set(loaded)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize(
+    "command", [["timeline"], ["timeline", "--follow"], ["timeline", "--lanes"], ["head", "--json"]]
+)
+def test_an_output_that_is_full_is_told_in_one_line(command: list[str], tmp_path: Path) -> None:
+    database = late_worker_in(tmp_path / "work.db")
+
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "coordinator", *command, "--database", str(database)],
+            cwd=ROOT,
+            timeout=TIMEOUT_S,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert ended.returncode == 1
+    assert ended.stderr == "coordinator: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("command", [["timeline"], ["timeline", "--lanes"], ["head"]])
+def test_an_output_that_is_closed_is_no_failure(command: list[str], tmp_path: Path) -> None:
+    database = late_worker_in(tmp_path / "work.db")
+
+    ended = subprocess.run(
+        ["/bin/sh", "-c", '"$@" >&-', "sh", sys.executable, "-m", "coordinator", *command, "--database", str(database)],
+        cwd=ROOT,
+        timeout=TIMEOUT_S,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -46,10 +46,19 @@ class Command(click.Command):
             tell(error, as_json=bool(ctx.params.get("as_json")))
             ctx.exit(status_of(error))
         except BrokenPipeError:  # whoever read it has seen enough, such as `head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _write_no_more()
             ctx.exit(OK)
+        except OSError as error:  # the store has errors of its own, so it was the output, such as on a full disk
+            _write_no_more()
+            click.echo(f"coordinator: the output cannot be written: {error.strerror}", err=True)
+            ctx.exit(FAILED)
         except KeyboardInterrupt:
             ctx.exit(130)
+
+
+def _write_no_more() -> None:
+    """What is still buffered goes nowhere, and does not fail once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def status_of(error: CoordinatorError) -> int:
