@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection
 
 from coordinator.errors import CoordinatorError
+from coordinator.rebuild import check_head
 from coordinator.stores.interface import Snapshot, Store
 from coordinator.threads import start_thread
 
@@ -106,6 +107,8 @@ class Poller:
 
         def look(snapshot: Snapshot) -> tuple[int, set[str] | None]:
             streams = snapshot.streams(after=after, limit=_MANY)
+            if not streams:  # newer software may have taken the workspace over, and appended nothing yet
+                check_head(snapshot.head())
             if len(streams) == _MANY:
                 return snapshot.head().position, None
             return after + len(streams), set(streams)

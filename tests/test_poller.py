@@ -14,6 +14,8 @@ import pytest
 from coordinator import poller as polling
 from coordinator.errors import Unavailable
 from coordinator.poller import Poller
+from coordinator.stores.interface import FORMAT
+from projections.registry import FOLDS_VERSION
 
 PATIENCE_S = 20
 
@@ -38,7 +40,7 @@ class Steered:
         return work(self)
 
     def head(self) -> Any:
-        return SimpleNamespace(position=len(self.log))
+        return SimpleNamespace(position=len(self.log), format=FORMAT, folds=FOLDS_VERSION)
 
     def streams(self, *, after: int, limit: int) -> list[str]:
         return self.log[after:][:limit]

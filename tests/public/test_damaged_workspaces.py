@@ -14,7 +14,7 @@ import pytest
 from coordinator import Claim, Coordinator, CoordinatorError, NewerFormat, NotAWorkspace, Unavailable
 from coordinator.stores.interface import FORMAT
 from projections.registry import FOLDS_VERSION
-from tests.public.support import PATIENCE_S, claimed
+from tests.public.support import PATIENCE_S, Polls, claimed
 
 RESTORE = "restore a backup"
 
@@ -166,12 +166,15 @@ async def test_newer_software_that_changes_the_tables_under_a_process_ends_its_r
 
 
 @pytest.mark.parametrize("change", [f"folds = {FOLDS_VERSION + 1}", f"format = {FORMAT + 1}"])
-async def test_what_newer_software_has_taken_over_is_neither_read_nor_written_any_more(change: str, database: Path):
+async def test_what_newer_software_has_taken_over_is_neither_read_nor_written_any_more(
+    change: str, database: Path, monkeypatch: pytest.MonkeyPatch
+):
+    polls = Polls(monkeypatch)
     async with Coordinator.open(database, busy_timeout_s=0.01) as coordinator:
         claim = await written(coordinator)
         waiting = asyncio.create_task(coordinator.wait_for_job("parser"))
         await asyncio.sleep(0)
-        await coordinator.jobs()
+        await polls.have_seen(coordinator)  # who waits must be woken, although nothing is appended
 
         tamper(database, f"UPDATE head SET {change}")
 
