@@ -141,7 +141,7 @@ async def asleep(coordinator: Coordinator, number: int) -> None:
             woken = {event for events in waiting._woken.values() for event in events}
             if len(woken) == number and all(sleepers_of(event) and not event.is_set() for event in woken):
                 return
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)  # not 0: the thread that reads for them would hardly ever run
 
 
 def sleepers_of(event: asyncio.Event) -> int:
