@@ -94,7 +94,7 @@ class Attempt:
         self._queued = queued
         self._operator = operator
         self._loop = asyncio.get_running_loop()
-        self._scope = anyio.CancelScope()
+        self._scope: anyio.CancelScope | None = None  # while a function runs
         self._why: str | None = None
         self._program: Program | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -124,10 +124,10 @@ class Attempt:
         if self._why is not None:
             return
         self._why = why
-        if self._program is None:
-            self._scope.cancel()
-        else:
+        if self._program is not None:
             self._program.stop()
+        elif self._scope is not None:
+            self._scope.cancel()
         # Who does not end in time is not kept alive.
         self._grace = self._loop.call_later(self._kind.grace_s, self._renewal.stop)
 
@@ -211,6 +211,7 @@ class Attempt:
             raise Stopped(self._why) from error
 
     async def _function(self, arguments: Any, work: Work) -> Raw:
+        self._scope = anyio.CancelScope()  # not earlier: older anyio makes one only within a task
         with self._scope:
             try:
                 return Raw(encode("result", await self._kind.run(arguments, work)))

@@ -37,5 +37,5 @@ def read(folder: Path) -> Order | None:
         return msgspec.json.decode((folder / NAME).read_bytes(), type=Order)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreadable(str(error)) from error
