@@ -33,7 +33,7 @@ class _Line(msgspec.Struct):
     result: dict[str, Any] | None = None
 
 
-_NO_JSON = (msgspec.DecodeError, RecursionError)
+_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _decode_line = msgspec.json.Decoder(_Line).decode
 

@@ -71,7 +71,7 @@ def main() -> int:
             return fail(BAD_ASSIGNMENT, f"{artifacts} is not a folder")
         with opened(Path(sys.argv[1])) as connection:
             work(connection, assignment, artifacts)
-    except (msgspec.DecodeError, SupplierUnknown) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, SupplierUnknown) as error:
         return fail(BAD_ASSIGNMENT, str(error))
     except OrderExists as error:
         return fail(ORDER_EXISTS, str(error))
