@@ -155,6 +155,11 @@ def to_datetime(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
+def utc_text(at: datetime) -> str:
+    """A time as all our JSON has it: UTC, to the microsecond, such as `2026-12-01T10:42:07.120000Z`."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def from_datetime(field: str, value: object) -> int:
     """An aware datetime as microseconds, exactly."""
     if not isinstance(value, datetime):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -66,6 +67,21 @@ def test_why_tells_all_reasons_and_what_would_change_them(made: Made) -> None:
     assert "to change it: somebody other than ada accepts or rejects `schema`" in asked.stdout
     assert "`src/index` is held by bob for job `index` until " in asked.stdout
     assert "`big`, priority 5, is ready and comes first at `src`" in asked.stdout
+
+
+def test_times_for_programs_look_the_same_in_every_command(made: Made) -> None:
+    place = ("--database", made.database)
+    last = str(made.last)
+
+    times = [
+        told("at", last, *place)["at"],
+        told("diff", "1", last, *place)["after"]["at"],
+        told("explain", last, *place)["event"]["at"],
+        told("timeline", "--since", last, "--until", last, *place)["at"],
+    ]
+
+    assert times == times[:1] * 4
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", times[0])
 
 
 def test_why_for_programs_has_the_same_fields_as_the_api(made: Made) -> None:

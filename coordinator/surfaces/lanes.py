@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from coordinator.clock import to_datetime
 from coordinator.printable import columns, cut, pad, printable
+from coordinator.sentences import subject_of
 from coordinator.surfaces.colours import Colours
 from coordinator.surfaces.picture import TROUBLE, Bar, Kind, Lane, Picture
 
@@ -224,6 +225,6 @@ def _troubles(picture: Picture, symbols: Symbols, colours: Colours) -> Iterator[
     for told in picture.troubles:
         local = to_datetime(told.row.at).astimezone()
         actor = printable(told.row.actor or symbols.nobody)
-        subject = printable(told.row.stream.removeprefix("job/"))
+        subject = subject_of(told.row.stream)
         told_so = colours.of_type(told.sentence, told.row.type)
         yield f"{told.row.position:>6}  {local:%H:%M:%S}  {actor}  {subject}  {told_so}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.clock import to_datetime
+from coordinator.clock import to_datetime, utc_text
 from coordinator.printable import columns, pad, printable, printable_json
 from coordinator.sentences import subject_of
 from coordinator.stores.selection import Unreadable
@@ -90,7 +90,7 @@ def in_json(entry: Told | Unreadable) -> str:
     return _json(
         {
             "position": row.position,
-            "at": to_datetime(row.at).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "at": utc_text(to_datetime(row.at)),
             "stream": row.stream,
             "type": row.type,
             "actor": row.actor,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from coordinator import limits
-from coordinator.clock import to_datetime
+from coordinator.clock import to_datetime, utc_text
 from coordinator.moments import Moment
 from coordinator.printable import printable
 from coordinator.stores.inspection import Inspection
@@ -163,7 +163,7 @@ def _until(rows: Rows, job: str) -> str | None:
 
 
 def _text(us: int) -> str:
-    return to_datetime(us).isoformat()
+    return utc_text(to_datetime(us))
 
 
 def _lines(told: dict[str, Any]) -> Iterator[str]:

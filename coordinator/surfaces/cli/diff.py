@@ -6,7 +6,7 @@ from contextlib import closing
 
 import click
 
-from coordinator.clock import to_datetime
+from coordinator.clock import to_datetime, utc_text
 from coordinator.differences import differences
 from coordinator.moments import Moment
 from coordinator.printable import printable
@@ -65,4 +65,4 @@ def diff(context: click.Context, before: str, after: str, database: str, as_json
 
 
 def _moment(moment: Moment) -> dict[str, object]:
-    return {"position": moment.position, "at": to_datetime(moment.at).isoformat() if moment.at else None}
+    return {"position": moment.position, "at": utc_text(to_datetime(moment.at)) if moment.at else None}

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from coordinator.clock import utc_text
 from coordinator.envelopes import reading
 from coordinator.explanation import Explanation
 from coordinator.explanation import explain as steps_of
@@ -60,7 +61,7 @@ def _json(found: Explanation) -> dict[str, Any]:
 def _entry(entry: LogEntry) -> dict[str, Any]:
     return {
         "position": entry.position,
-        "at": entry.at.isoformat(),
+        "at": utc_text(entry.at),
         "stream": entry.stream,
         "type": entry.type,
         "actor": entry.actor,
