@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 from urllib.parse import quote
 
-from coordinator.errors import AGAINST_DAMAGE, NotAWorkspace
+from coordinator.errors import AGAINST_DAMAGE, Busy, NotAWorkspace
 from coordinator.stores.interface import Head, LogRow, Snapshot
 from coordinator.stores.sqlite_file import APPLICATION_ID, locate, reaching
-from coordinator.stores.sqlite_rows import SqliteSnapshot, explain
+from coordinator.stores.sqlite_rows import SqliteSnapshot, explain, is_locked
 
 T = TypeVar("T")
 
@@ -40,6 +40,7 @@ class Inspection:
     Raises:
         NotAWorkspace: the file is no workspace of ours, or too damaged to tell.
         Unavailable: it cannot be reached.
+        Busy: another program keeps the file locked, here and wherever something is read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -54,6 +55,7 @@ class Inspection:
                 heads = self._connection.execute(f"SELECT {', '.join(Head._fields)} FROM head").fetchall()
             except sqlite3.OperationalError as error:
                 self._connection.close()
+                refuse_locked(error)
                 raise NotAWorkspace(f"{self.path} is damaged: {error}", hint=AGAINST_DAMAGE) from error
             except BaseException:
                 self._connection.close()
@@ -89,14 +91,19 @@ class Inspection:
             self.end()
 
     def head(self) -> Head:
-        return Head._make(self._connection.execute(f"SELECT {', '.join(Head._fields)} FROM head").fetchone())
+        try:
+            return Head._make(self._connection.execute(f"SELECT {', '.join(Head._fields)} FROM head").fetchone())
+        except sqlite3.Error as error:
+            refuse_locked(error)
+            raise explain(error) from error
 
     def page(self, after: int, limit: int) -> list[LogRow | Unreadable]:
         """The next rows; in place of those that cannot be read, why not. Empty at the end."""
         try:
             rows = self._connection.execute(f"{_LOG} WHERE position > ? ORDER BY position LIMIT ?", (after, limit))
             return [LogRow._make(row) for row in rows]
-        except sqlite3.Error:
+        except sqlite3.Error as error:
+            refuse_locked(error)
             return self._one_by_one(after, limit)
 
     def rows(self, view: str) -> Iterator[tuple[str, tuple[str, int, str]]]:
@@ -129,6 +136,7 @@ class Inspection:
         try:
             found = [line for (line,) in self._connection.execute("PRAGMA integrity_check(100)")]
         except sqlite3.Error as error:
+            refuse_locked(error)
             return [str(error)]
         return [] if found == ["ok"] else found
 
@@ -144,6 +152,7 @@ class Inspection:
             try:
                 row = self._connection.execute(f"{_LOG} WHERE position = ?", (position,)).fetchone()
             except sqlite3.Error as error:
+                refuse_locked(error)
                 if found and isinstance(last := found[-1], Unreadable) and last.last == position - 1:
                     last.last = position
                 else:
@@ -156,11 +165,22 @@ class Inspection:
         return found
 
 
+def refuse_locked(error: sqlite3.Error) -> None:
+    """A file that is locked is not damaged.
+
+    Raises:
+        Busy: that is what SQLite said.
+    """
+    if is_locked(error):
+        raise Busy("another program keeps the file locked", hint="try again when it is done") from error
+
+
 @contextmanager
 def _readable() -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        refuse_locked(error)
         raise Unreadable(0, 0, str(error)) from error
 
 
@@ -179,8 +199,9 @@ def _open(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
             return connection
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
             connection.close()
+            refuse_locked(error)  # as immutable it could be opened, and be read half written
             if has_log or not os.path.exists(path) or mode == "?immutable=1":
                 raise
         except BaseException:

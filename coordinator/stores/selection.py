@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from coordinator.errors import Busy
-from coordinator.stores.inspection import Inspection
+from coordinator.stores.inspection import Inspection, refuse_locked
 from coordinator.stores.interface import LogRow
-from coordinator.stores.sqlite_rows import is_locked
 
 _PAGE: Final = 500
 _GRANTS: Final = 4
@@ -136,7 +134,7 @@ class SelectedRows(Inspection):
             found = self._connection.execute(sql, (*stream, *values, selection.first, count)).fetchall()
             return found[-1][0] - 1 if found else self.last_position()
         except sqlite3.Error as error:
-            _refuse_locked(error)
+            refuse_locked(error)
             newest = deque((row.position for row in self.selected(selection)), maxlen=count)
             return newest[0] - 1 if newest else self.last_position()
 
@@ -160,7 +158,7 @@ class SelectedRows(Inspection):
             try:
                 found = self._connection.execute(question).fetchone()
             except sqlite3.Error as error:
-                _refuse_locked(error)
+                refuse_locked(error)
                 continue
             last = max(last, (found or (0,))[0] or 0)
         return last
@@ -190,7 +188,7 @@ class SelectedRows(Inspection):
                 page: list[LogRow | Unreadable] = [*self._page(selection, after)]
                 after, ended = (page[-1].position, False) if len(page) == _PAGE else (last, True)
             except sqlite3.Error as error:
-                _refuse_locked(error)
+                refuse_locked(error)
                 page, ended = self._one_by_one_selected(selection, after, min(after + _PAGE, last)), False
                 after += _PAGE
             yield from page
@@ -223,7 +221,7 @@ class SelectedRows(Inspection):
             try:
                 row = self._connection.execute(sql, (*values, position)).fetchone()
             except sqlite3.Error as error:
-                _refuse_locked(error)
+                refuse_locked(error)
                 found.append(Unreadable(position, position, str(error)))
                 continue
             if row is not None:
@@ -252,8 +250,3 @@ def _joined(found: Iterable[LogRow | Unreadable], after: int, last: int | None) 
         yield unreadable
     if last is not None and after < last:
         yield Unreadable(after + 1, last, _MISSING)
-
-
-def _refuse_locked(error: sqlite3.Error) -> None:
-    if is_locked(error):
-        raise Busy("another program keeps the file locked") from error

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -231,6 +232,29 @@ def test_where_the_index_of_streams_is_lost_the_events_of_a_stream_are_found_wit
 
     assert [row.type for row in found] == ["job.added", "command.refused"]
     assert after == found[-1].position - 1
+
+
+def test_a_file_that_is_locked_is_not_opened_as_if_nobody_could_change_it(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_rows(copy, "PRAGMA journal_mode=DELETE")
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
+    with closing(sqlite3.connect(copy, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+
+        with pytest.raises(Busy):
+            SelectedRows(copy)
+
+
+def test_a_page_that_is_locked_is_busy_and_not_unreadable(copy: Path) -> None:
+    break_rows(copy, "PRAGMA journal_mode=DELETE")
+    with closing(SelectedRows(copy)) as rows, closing(sqlite3.connect(copy, isolation_level=None)) as other:
+        rows._connection.execute("PRAGMA busy_timeout=0")  # pyright: ignore[reportPrivateUsage]
+        other.execute("BEGIN EXCLUSIVE")
+
+        for read in (rows.head, partial(rows.page, 0, 10), rows.views, rows.damage):
+            with pytest.raises(Busy):
+                read()
 
 
 def test_a_file_that_another_program_keeps_locked_is_busy_and_not_damaged(
