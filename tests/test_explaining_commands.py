@@ -69,6 +69,15 @@ def test_why_tells_all_reasons_and_what_would_change_them(made: Made) -> None:
     assert "`big`, priority 5, is ready and comes first at `src`" in asked.stdout
 
 
+def test_characters_that_the_output_lacks_are_written_out(made: Made) -> None:
+    latin = "sys.stdout.reconfigure(encoding='latin-1')"
+
+    asked = coordinator("explain", str(made.claimed), "--database", made.database, before=latin)
+
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert "state ready \\u2192 claimed" in asked.stdout
+
+
 def test_times_for_programs_look_the_same_in_every_command(made: Made) -> None:
     place = ("--database", made.database)
     last = str(made.last)

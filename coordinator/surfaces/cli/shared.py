@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Any, TypeVar
 
 import click
@@ -40,6 +41,9 @@ class Command(click.Command):
     """A command whose errors are told with their hints, and decide the exit status."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # characters that the output lacks are written out
         try:
             return super().invoke(ctx)
         except CoordinatorError as error:

@@ -226,14 +226,13 @@ def _write(
     ascii_only: bool,
     at_once: bool,
 ) -> None:
-    write = _writer()
     lines = Lines(colours, position=rows.last_position(), nobody="-" if ascii_only or not _can_show("–") else "–")
     entries = iter(entries)
     first = [] if at_once else list(islice(entries, _FITTED))
     lines.fit(first)
     for entry in chain(first, entries):
         for line in (in_json(entry),) if as_json else lines.of(entry):
-            write(line + "\n")
+            sys.stdout.write(line + "\n")
         if at_once:
             sys.stdout.flush()
     sys.stdout.flush()
@@ -244,9 +243,8 @@ def _draw(entries: Iterable[Told | Unreadable], narrator: Narrator, colours: Col
     from coordinator.surfaces.picture import picture
 
     symbols = lanes.ASCII if ascii_only or not _can_show(lanes.UNICODE.all) else lanes.UNICODE
-    write = _writer()
     for line in lanes.lanes(picture(entries, narrator), _width(), symbols, colours):
-        write(line + "\n")
+        sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
@@ -260,11 +258,3 @@ def _can_show(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _writer() -> Callable[[str], object]:
-    """Characters that the output lacks are written out."""
-    encoding = sys.stdout.encoding or "ascii"
-    if encoding.lower().replace("-", "") == "utf8":
-        return sys.stdout.write
-    return lambda text: sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
