@@ -21,8 +21,8 @@ _OF_ALL: Final = "FROM events NOT INDEXED WHERE true"
 _SORTED: Final = "FROM streams CROSS JOIN events ON events.position = streams.position WHERE streams.stream = ?"
 _UNSORTED: Final = "FROM events NOT INDEXED WHERE events.stream = ?"
 _OF_STREAM: Final = (
-    "FROM (SELECT position FROM streams WHERE stream = ?1 UNION ALL SELECT position FROM events NOT INDEXED"
-    " WHERE stream = ?1 AND position > (SELECT up_to FROM sorted)) AS mine"
+    "FROM (SELECT position FROM streams WHERE stream = ? UNION ALL SELECT position FROM events NOT INDEXED"
+    " WHERE stream = ? AND position > (SELECT up_to FROM sorted)) AS mine"
     " CROSS JOIN events ON events.position = mine.position WHERE true"
 )
 _MISSING: Final = "missing: there is no such row"
@@ -128,7 +128,7 @@ class SelectedRows(Inspection):
         """Behind which position the last so many begin."""
         self._prepare(selection)
         said, values = selection.conditions()
-        source, stream = (_OF_STREAM, [selection.stream]) if selection.stream is not None else (_OF_ALL, [])
+        source, stream = (_OF_STREAM, 2 * [selection.stream]) if selection.stream is not None else (_OF_ALL, [])
         sql = f"SELECT events.position {source}{said} AND events.position >= ? ORDER BY 1 DESC LIMIT ?"
         try:
             found = self._connection.execute(sql, (*stream, *values, selection.first, count)).fetchall()
@@ -146,7 +146,7 @@ class SelectedRows(Inspection):
         """The latest claims, attempts or sessions of a stream before a position; none where they cannot be read."""
         sql = f"SELECT {_COLUMNS} {_OF_STREAM} AND {_GRANTED} AND events.position < ? ORDER BY events.position DESC"
         try:
-            found = self._connection.execute(f"{sql} LIMIT ?", (stream, before, _GRANTS))
+            found = self._connection.execute(f"{sql} LIMIT ?", (stream, stream, before, _GRANTS))
             return [LogRow._make(row) for row in found]
         except sqlite3.Error:
             return []

@@ -101,8 +101,8 @@ def find(connection: sqlite3.Connection, operation: str) -> Order | None:
 
 def count_orders(connection: sqlite3.Connection, operation: str | None = None) -> int:
     """How many there are, of this operation or of all."""
-    query = "SELECT count(*) FROM draft_orders WHERE ?1 IS NULL OR operation = ?1"
-    return connection.execute(query, (operation,)).fetchone()[0]
+    query = "SELECT count(*) FROM draft_orders WHERE ? IS NULL OR operation = ?"
+    return connection.execute(query, (operation, operation)).fetchone()[0]
 
 
 def _guard(connection: sqlite3.Connection, operation: str, fence: int) -> None:
