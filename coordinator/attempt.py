@@ -58,15 +58,9 @@ class Running(Protocol):
     artifacts: Artifacts
     supervised: Supervised
     closing: bool
-
-    @property
-    def writer(self) -> Writer: ...
-
-    @property
-    def timers(self) -> Timers: ...
-
-    @property
-    def clock(self) -> Clock: ...
+    writer: Writer
+    timers: Timers
+    clock: Clock
 
     def until(self, look: Callable[[Seen], tuple[T] | frozenset[str]]) -> Awaitable[T]: ...
 

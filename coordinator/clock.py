@@ -155,6 +155,12 @@ def to_datetime(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
+def local_text(at: datetime, beside: datetime) -> str:
+    """A time where the reader is; with its date if that is another than of the time beside it."""
+    local, other = at.astimezone(), beside.astimezone()
+    return f"{local:%H:%M:%S}" if local.date() == other.date() else f"{local:%Y-%m-%d %H:%M:%S}"
+
+
 def utc_text(at: datetime) -> str:
     """A time as all our JSON has it: UTC, to the microsecond, such as `2026-12-01T10:42:07.120000Z`."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 from unicodedata import category, combining, east_asian_width
 
@@ -28,6 +29,11 @@ def printable_json(text: str) -> str:
         "".join(f"\\u{unit:04x}" for unit in _units(character)) if _is_unsafe(character) else character
         for character in text
     )
+
+
+def json_line(value: object) -> str:
+    """A value as JSON on one line, in which no character can touch a terminal."""
+    return printable_json(json.dumps(value, ensure_ascii=False))
 
 
 def cut(text: str, most: int) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from coordinator.clock import local_text
 from coordinator.jobs import JobState
 
 ReasonCode = Literal[
@@ -99,7 +100,8 @@ class Why(Struct, frozen=True, kw_only=True):
         elif self.passed_over:
             yield f"`{self.job}` can be claimed by its id, but claim_next passes it over"
         else:
-            yield f"`{self.job}` can be claimed; it is ready since {clock(self.since, self.at)}, version {self.version}"
+            since = local_text(self.since, self.at)
+            yield f"`{self.job}` can be claimed; it is ready since {since}, version {self.version}"
         yield from _lines(self.reasons, self.more, self.at, "  ")
 
 
@@ -119,7 +121,7 @@ def sentence(reason: Reason, now: datetime) -> str:
         case "dependency":
             return f"blocked by `{reason.job}`, {_standing(reason, now)}"
         case "path_held":
-            until = "" if reason.until is None else f" until {clock(reason.until, now)}"
+            until = "" if reason.until is None else f" until {local_text(reason.until, now)}"
             return f"`{reason.held}` is held by {reason.worker} for job `{reason.job}`{until}" + _in_the_way(reason)
         case "path_wanted":
             return (
@@ -142,7 +144,7 @@ def _standing(reason: Reason, now: datetime) -> str:
     said = "" if reason.reason is None else f": {reason.reason}"
     match reason.state:
         case "claimed":
-            until = "" if reason.until is None else f" until {clock(reason.until, now)}"
+            until = "" if reason.until is None else f" until {local_text(reason.until, now)}"
             return f"held by {reason.worker}{until}, claimed {since}"
         case "submitted":
             return f"submitted {since} by {reason.worker}, waiting for a review"
@@ -154,12 +156,6 @@ def _standing(reason: Reason, now: datetime) -> str:
             return f"ready for {lasting(reason.since, now)}, and nobody has claimed it"
         case "blocked":
             return f"blocked itself for {lasting(reason.since, now)}"
-
-
-def clock(at: datetime, now: datetime) -> str:
-    """A time in local time; with the day where that is another than now's."""
-    local, today = at.astimezone(), now.astimezone()
-    return f"{local:%H:%M:%S}" if local.date() == today.date() else f"{local:%Y-%m-%d %H:%M:%S}"
 
 
 def ago(at: datetime, now: datetime) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from coordinator.clock import to_datetime
+from coordinator.clock import local_text, to_datetime
 from coordinator.printable import cut
 
 Since = Callable[[int], str]
@@ -64,8 +64,7 @@ def why_refused(code: str, values: Mapping[str, Any], at: int, since: Since) -> 
 
 def local_time(us: int, beside: int) -> str:
     """A moment of log time where the reader is; with its date if that is another than of the moment beside it."""
-    local, other = to_datetime(us).astimezone(), to_datetime(beside).astimezone()
-    return f"{local:%H:%M:%S}" if local.date() == other.date() else f"{local:%Y-%m-%d %H:%M:%S}"
+    return local_text(to_datetime(us), to_datetime(beside))
 
 
 class _Words(dict[str, Any]):

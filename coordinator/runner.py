@@ -43,28 +43,16 @@ class Runner:
     """The attempts that run in this process."""
 
     def __init__(self, session: Surroundings, registry: Registry, artifacts: Artifacts) -> None:
-        self._session = session
         self._loop = session.loop
+        self.writer = session.writer
+        self.timers = session.timers
+        self.clock = session.clock
+        self.until = session.until
         self._registry = registry
         self._running: dict[asyncio.Task[None], Attempt] = {}
         self.artifacts = artifacts
         self.supervised = Supervised()
         self.closing = False
-
-    @property
-    def writer(self) -> Writer:
-        return self._session.writer
-
-    @property
-    def timers(self) -> Timers:
-        return self._session.timers
-
-    @property
-    def clock(self) -> Clock:
-        return self._session.clock
-
-    def until(self, look: Callable[[Seen], tuple[T] | frozenset[str]]) -> Awaitable[T]:
-        return self._session.until(look)
 
     def take(self, request: Request, sent_at: int, outcome: Outcome) -> None:
         """Start what was queued, before anybody hears of it. On the store's thread.

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from coordinator.errors import AGAINST_DAMAGE, Busy, NotAWorkspace
 from coordinator.stores.interface import Head, LogRow, Snapshot
 from coordinator.stores.sqlite_file import APPLICATION_ID, locate, reaching
-from coordinator.stores.sqlite_rows import SqliteSnapshot, explain, is_locked
+from coordinator.stores.sqlite_rows import HEAD, SqliteSnapshot, explain, is_locked
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Inspection:
                 if found != APPLICATION_ID:
                     raise NotAWorkspace(f"{self.path} belongs to another program", hint="name a workspace")
                 ids = self._connection.execute("SELECT id FROM workspace").fetchall()
-                heads = self._connection.execute(f"SELECT {', '.join(Head._fields)} FROM head").fetchall()
+                heads = self._connection.execute(HEAD).fetchall()
             except sqlite3.OperationalError as error:
                 self._connection.close()
                 refuse_locked(error)
@@ -92,7 +92,7 @@ class Inspection:
 
     def head(self) -> Head:
         try:
-            return Head._make(self._connection.execute(f"SELECT {', '.join(Head._fields)} FROM head").fetchone())
+            return Head._make(self._connection.execute(HEAD).fetchone())
         except sqlite3.Error as error:
             refuse_locked(error)
             raise explain(error) from error

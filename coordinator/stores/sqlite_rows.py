@@ -16,7 +16,7 @@ _LARGEST_PIECE: Final = 256
 _LOG_COLUMNS: Final = ", ".join(LogRow._fields)
 _VIEW_COLUMNS: Final = ", ".join(ViewRow._fields)
 
-_HEAD: Final = f"SELECT {', '.join(Head._fields)} FROM head"
+HEAD: Final = f"SELECT {', '.join(Head._fields)} FROM head"
 _SET_HEAD: Final = f"UPDATE head SET ({', '.join(Head._fields)}) = ({', '.join('?' * len(Head._fields))})"
 _ROW: Final = "SELECT body FROM views WHERE view = ? AND key = ?"
 _ROWS: Final = (
@@ -93,7 +93,7 @@ class SqliteSnapshot:
         self.failure: BaseException | None = None
 
     def head(self) -> Head:
-        return Head._make(self._only(_HEAD))
+        return Head._make(self._only(HEAD))
 
     def row(self, view: str, key: str) -> str | None:
         found = self._all(_ROW, (view, key))

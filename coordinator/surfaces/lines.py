@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Any
 
 import msgspec
 
 from coordinator.clock import to_datetime, utc_text
-from coordinator.printable import columns, pad, printable, printable_json
+from coordinator.printable import columns, json_line, pad, printable
 from coordinator.sentences import subject_of
 from coordinator.stores.selection import Unreadable
 from coordinator.surfaces.colours import Colours
@@ -85,9 +83,9 @@ def gap(us: int) -> str:
 def in_json(entry: Told | Unreadable) -> str:
     """One object on one line; docs/timeline.md tells its fields."""
     if isinstance(entry, Unreadable):
-        return _json({"position": entry.position, "last": entry.last, "problem": entry.problem})
+        return json_line({"position": entry.position, "last": entry.last, "problem": entry.problem})
     row = entry.row
-    return _json(
+    return json_line(
         {
             "position": row.position,
             "at": utc_text(to_datetime(row.at)),
@@ -102,10 +100,6 @@ def in_json(entry: Told | Unreadable) -> str:
             "body": msgspec.json.decode(row.body),
         }
     )
-
-
-def _json(value: dict[str, Any]) -> str:
-    return printable_json(json.dumps(value, ensure_ascii=False))
 
 
 def _places(entry: Unreadable) -> str:

@@ -10,9 +10,7 @@ import click
 from coordinator.auditing.audit import Anchor
 from coordinator.auditing.audit import audit as read
 from coordinator.printable import printable
-from coordinator.surfaces.cli.shared import FAILED, Command, database_option, json_option, print_json
-
-_BAR = 30
+from coordinator.surfaces.cli.shared import FAILED, Command, database_option, json_option, print_json, show_progress
 
 _EXAMPLE = """\b
 Example:
@@ -57,8 +55,7 @@ def audit(context: click.Context, database: str, anchor: Anchor | None, as_json:
         nonlocal positions
         positions = done
         if bar:
-            full = _BAR * done // (of or 1)
-            click.echo(f"\r[{'#' * full:{_BAR}}] {done:,} of {of:,} events", nl=done >= of, err=True)
+            show_progress(done, of)
 
     for violation in read(database, anchor=anchor, progress=progress):
         found += 1

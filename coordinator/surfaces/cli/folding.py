@@ -15,7 +15,7 @@ from coordinator.printable import printable
 from coordinator.steps import drive, rows_of
 from coordinator.stores.inspection import Inspection
 from coordinator.surfaces.cli.moment import parse_moment
-from coordinator.surfaces.cli.shared import NotFound
+from coordinator.surfaces.cli.shared import NotFound, show_progress
 
 _PAGE = 2_000
 
@@ -63,7 +63,7 @@ def fold(inspection: Inspection, wanted: Wanted, moment: Moment, stream: str | N
             break
         moment.fold(page)
         if shown:
-            _show(moment.position - begun_at, wanted.position - begun_at)
+            show_progress(moment.position - begun_at, wanted.position - begun_at)
     if wanted.at is not None:
         moment.lapse_due(wanted.at)
 
@@ -83,9 +83,3 @@ def tell(moment: Moment) -> None:
     further = moment.problem_count - len(moment.problems)
     if further:
         click.echo(f"coordinator: and {further:,} more", err=True)
-
-
-def _show(done: int, of: int) -> None:
-    filled = 30 * done // max(of, 1)
-    bar = "#" * filled + "." * (30 - filled)
-    click.echo(f"\r[{bar}] {done:,} of {of:,} events", nl=done >= of, err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -13,10 +12,12 @@ import click
 
 from coordinator.errors import Busy, Closed, CoordinatorError, InvalidInput
 from coordinator.operation_refusals import ApprovalExpired, ApprovalMismatch, ApprovalUnknown, OperationUnknown
-from coordinator.printable import printable, printable_json
+from coordinator.printable import json_line, printable
 from coordinator.refusals import ClaimLost, JobUnknown, Refused
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_BAR = 30
 
 OK, FAILED, USAGE, REFUSED, NOT_FOUND, CLAIM_LOST, APPROVAL_NEEDED, BUSY = 0, 1, 2, 3, 4, 5, 6, 75
 
@@ -80,7 +81,13 @@ def tell(error: CoordinatorError, *, as_json: bool) -> None:
 
 def print_json(value: object) -> None:
     """One object on a line of its own."""
-    click.echo(printable_json(json.dumps(value, ensure_ascii=False)))
+    click.echo(json_line(value))
+
+
+def show_progress(done: int, of: int) -> None:
+    """A bar on standard error, drawn over the one before."""
+    filled = _BAR * done // max(of, 1)
+    click.echo(f"\r[{'#' * filled:.<{_BAR}}] {done:,} of {of:,} events", nl=done >= of, err=True)
 
 
 def database_option(*names: str) -> Callable[[F], F]:
